@@ -1,0 +1,1 @@
+"""What is happening: order, cancellation and durability of everything a session does."""

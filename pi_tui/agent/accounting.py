@@ -1,0 +1,99 @@
+"""What a session has used: totals over the whole file, and how full the context is.
+
+Totals cover every branch, answers, tools and summaries alike; the context belongs to the current
+path. Totals are kept up by each appended entry once the stored ones were counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from pi_tui.core.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    MessageEntry,
+    UsageEntry,
+)
+from pi_tui.core.messages import AssistantMessage, ToolResultMessage, Usage
+
+COUNTED_TYPES = frozenset({"compaction", "branch_summary", "usage"})
+COUNTED_ROLES = frozenset({"assistant", "toolResult"})
+
+
+class ContextUsage(Struct, frozen=True):
+    """Tokens of the next request; `estimated` when no provider's count covers the path."""
+
+    tokens: int
+    window: int
+    estimated: bool
+
+    @property
+    def percent(self) -> float:
+        return self.tokens * 100 / self.window if self.window else 0.0
+
+
+class SessionStats(Struct, frozen=True):
+    """`usage` over all branches; `messages` counts stored messages by role."""
+
+    usage: Usage
+    messages: dict[str, int]
+    entries: int
+    cost_by_model: dict[str, float]
+    last_input_tokens: int
+    last_cache_read_tokens: int
+
+
+class UsageTotals:
+    """Adds up what entries report."""
+
+    def __init__(self) -> None:
+        self._usage = Usage()
+        self._cost: defaultdict[str, float] = defaultdict(float)
+        self._last = Usage()
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage
+
+    @property
+    def last_answer(self) -> Usage:
+        """The usage of the newest answer that was added."""
+        return self._last
+
+    def cost_by_model(self) -> dict[str, float]:
+        """Dollars by `provider/model`; summaries and tools under names of their own."""
+        return dict(self._cost)
+
+    def add_all(self, entries: Iterable[Entry]) -> None:
+        """Add many entries."""
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Add what one entry used; entries without usage add nothing."""
+        if isinstance(entry, MessageEntry):
+            message = entry.message
+            if isinstance(message, AssistantMessage) and message.usage is not None:
+                self._add(f"{message.provider}/{message.model}", message.usage)
+                if message.usage.sum_tokens:
+                    self._last = message.usage
+            elif isinstance(message, ToolResultMessage) and isinstance(message.usage, Usage):
+                self._add(f"tool {message.tool_name}", message.usage)
+        elif isinstance(entry, CompactionEntry | BranchSummaryEntry):
+            if entry.usage is not None:
+                self._add("summaries", entry.usage)
+        elif isinstance(entry, UsageEntry) and entry.usage is not None:
+            self._add(f"{entry.provider}/{entry.model}", entry.usage)
+
+    def _add(self, name: str, usage: Usage) -> None:
+        self._usage = self._usage.plus(usage)
+        self._cost[name] += usage.cost.total
+
+
+def counted(entry_type: str, role: str) -> bool:
+    """True when an entry of this type (and role) can carry usage."""
+    return entry_type in COUNTED_TYPES or role in COUNTED_ROLES

@@ -1,0 +1,171 @@
+"""From the session to a model request: what this turn sends, complete and repaired.
+
+The system prompt and the tool declarations are entries of the session like everything else, so a
+request is a function of the path. When the program's own prompt or tools changed since they were
+stored (a new AGENTS.md, another tool list), a patching system message is appended first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct, structs, to_builtins
+
+from pi_tui.agent.journal import Journal
+from pi_tui.core.messages import (
+    JSON,
+    AssistantMessage,
+    Content,
+    ContentList,
+    ImageContent,
+    SystemMessage,
+    TextContent,
+    ThinkingContent,
+    ThinkingLevel,
+    ToolDeclaration,
+    UserMessage,
+)
+from pi_tui.core.models import Model
+from pi_tui.core.pairing import repair_pairing
+from pi_tui.core.projection import (
+    Projection,
+    convert_to_llm,
+    declared_tools,
+    fold_system,
+    project,
+    system_text,
+)
+from pi_tui.core.protocols import ModelRequest, RequestMessage, Tool
+
+PromptSections = Callable[[Sequence[Tool]], Mapping[str, str]]
+"""The system prompt the program wants now: section name -> text, in order."""
+
+
+class RequestLimits(Struct):
+    """What this session has learnt that a provider does not accept. Changes as errors come in."""
+
+    without_thinking: bool = False
+    without_images: bool = False
+    max_output_tokens: dict[str, int] = {}
+
+
+class PreparedRequest(Struct, frozen=True):
+    """A request and what had to be repaired for it, in words."""
+
+    request: ModelRequest
+    repairs: tuple[str, ...]
+
+
+class ContextBuilder:
+    """Prepares requests for one session."""
+
+    def __init__(
+        self, journal: Callable[[], Journal], sections: PromptSections, tools: Sequence[Tool]
+    ) -> None:
+        self._journal = journal
+        self._sections = sections
+        self.tools = tuple(tools)
+        self.limits = RequestLimits()
+
+    def store_system_message(self) -> None:
+        """Append what differs between the wanted prompt and tools and those on the path."""
+        journal = self._journal()
+        stored = folded_system(project(journal.tree.context_path()))
+        wanted = dict(self._sections(self.tools))
+        declarations = tuple(tool.declaration for tool in self.tools)
+        patch = plan_system_patch(stored, wanted, declarations, journal.clock.now_ms())
+        if patch is not None:
+            journal.message(patch)
+
+    def prepare(
+        self, model: Model, thinking_level: ThinkingLevel, session_id: str
+    ) -> PreparedRequest:
+        """Build the request for the current leaf."""
+        projection = project(self._journal().tree.context_path())
+        messages, repairs = repair_pairing(
+            convert_to_llm(item.message for item in projection.messages)
+        )
+        system = folded_system(projection)
+        request = ModelRequest(
+            model=model,
+            system=system_text(system) if system else "",
+            messages=self._within_limits(messages),
+            tools=declared_tools(system) if system else (),
+            thinking_level=thinking_level if model.reasoning else "off",
+            max_tokens=self.limits.max_output_tokens.get(model.full_name),
+            session_id=session_id,
+        )
+        return PreparedRequest(request, tuple(repairs))
+
+    def _within_limits(self, messages: tuple[RequestMessage, ...]) -> tuple[RequestMessage, ...]:
+        if self.limits.without_images:
+            messages = tuple(_without_images(m) for m in messages)
+        if self.limits.without_thinking:
+            messages = tuple(kept for m in messages if (kept := _without_thinking(m)) is not None)
+        return messages
+
+
+def folded_system(projection: Projection) -> SystemMessage | None:
+    """The one system message a projection amounts to."""
+    return fold_system(
+        item.message for item in projection.messages if isinstance(item.message, SystemMessage)
+    )
+
+
+def plan_system_patch(
+    stored: SystemMessage | None,
+    sections: Mapping[str, str],
+    tools: Sequence[ToolDeclaration],
+    timestamp: int,
+) -> SystemMessage | None:
+    """The system message that turns the stored prompt into the wanted one; None when equal.
+
+    A changed order of sections alone is no change: a section keeps its place once it has one.
+    """
+    have_sections = dict((stored.sections or {}) if stored else {})
+    have_tools = {_name(t): t for t in ((stored.tools_added or ()) if stored else ())}
+    want_tools: dict[str, JSON] = {t.name: to_builtins(t) for t in tools}
+    changed: dict[str, str | None] = {
+        name: text for name, text in sections.items() if have_sections.get(name) != text
+    }
+    changed |= {name: None for name in have_sections if name not in sections}
+    added = tuple(t for name, t in want_tools.items() if have_tools.get(name) != t)
+    removed = tuple(name for name in have_tools if name not in want_tools)
+    if stored is not None and not (changed or added or removed):
+        return None
+    return SystemMessage(
+        content="",
+        timestamp=timestamp,
+        sections=changed or None,
+        tools_added=added or None,
+        tools_removed=removed or None,
+    )
+
+
+def _name(tool: JSON) -> str:
+    return str(tool.get("name", "")) if isinstance(tool, dict) else ""
+
+
+def _without_images(message: RequestMessage) -> RequestMessage:
+    if isinstance(message, AssistantMessage) or isinstance(message.content, str):
+        return message
+    if not any(isinstance(block, ImageContent) for block in message.content):
+        return message
+    blocks: ContentList = tuple(
+        TextContent(f"[image left out: {block.mime_type}]")
+        if isinstance(block, ImageContent)
+        else block
+        for block in message.content
+    )
+    if isinstance(message, UserMessage):
+        return structs.replace(message, content=blocks)
+    return structs.replace(message, content=blocks)
+
+
+def _without_thinking(message: RequestMessage) -> RequestMessage | None:
+    if not isinstance(message, AssistantMessage):
+        return message
+    kept: list[Content] = [b for b in message.content if not isinstance(b, ThinkingContent)]
+    if len(kept) == len(message.content):
+        return message
+    return structs.replace(message, content=tuple(kept)) if kept else None

@@ -1,0 +1,29 @@
+"""How full the context at the leaf is, asked after every message, so found from the end.
+
+An ordinary path has a recent answer whose report covers everything before it: only what came
+after is looked at. Where a compaction or a context edit makes reports doubtful, all is estimated.
+"""
+
+from __future__ import annotations
+
+from pi_tui.core.projection import messages_of, project
+from pi_tui.core.protocols import TokenEstimator
+from pi_tui.core.tokens import ContextEstimate, estimate_context, valid_usage_tokens
+from pi_tui.core.tree import SessionTree
+
+
+def estimate_leaf_context(tree: SessionTree, estimator: TokenEstimator) -> ContextEstimate:
+    """The same as `estimate_context` for the path to the leaf."""
+    ids = tree.path_ids()
+    if not any(tree.head(entry_id).type == "context_edit" for entry_id in ids):
+        trailing = 0
+        for entry_id in reversed(ids):
+            if tree.head(entry_id).type == "compaction":
+                break
+            for message in messages_of(tree.entry(entry_id)):
+                reported = valid_usage_tokens(message)
+                if reported is not None:
+                    return ContextEstimate(reported + trailing, reported, trailing, entry_id)
+                trailing += estimator.message_tokens(message)
+    path = tree.context_path()
+    return estimate_context(path, project(path), estimator)

@@ -1,0 +1,135 @@
+"""The run loop: provider and tools in turn until the agent has nothing left to do.
+
+One run = the given messages, then turns. A turn is one model request and the tool calls it makes.
+After each batch steering messages are taken in; when the agent would stop, follow-ups. Every
+message is in the journal before the next step begins, so a run can be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from pi_tui.agent.answer import Answer, Answerer
+from pi_tui.agent.bus import EventBus
+from pi_tui.agent.context import ContextBuilder
+from pi_tui.agent.journal import Journal
+from pi_tui.agent.queues import Draft, MessageQueues
+from pi_tui.agent.signals import AbortSignal
+from pi_tui.agent.tool_batch import ToolRunner
+from pi_tui.core.errors import ProviderError
+from pi_tui.core.events import AgentEnd, AgentStart, Notice, QueueUpdate, TurnEnd, TurnStart
+from pi_tui.core.messages import Message, ThinkingLevel, ToolResultMessage
+from pi_tui.core.models import Model
+
+
+class RunSettings(Protocol):
+    """What a run reads at the start of each turn; a switch of model affects the next turn."""
+
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def thinking_level(self) -> ThinkingLevel: ...
+
+    @property
+    def session_id(self) -> str: ...
+
+
+class RunOutcome(Struct, frozen=True):
+    """How a run ended. `answered`: at least one answer was good. `last_entry_id`: the last answer.
+
+    `agent_end` was not emitted yet: whoever decides about a retry emits it (see `end_run`).
+    """
+
+    messages: tuple[Message, ...]
+    aborted: bool
+    answered: bool
+    error: ProviderError | None
+    last_entry_id: str | None
+    stop_reason: str
+
+
+class RunLoop:
+    """Runs one agent over one journal at a time."""
+
+    def __init__(
+        self,
+        *,
+        bus: EventBus,
+        answerer: Answerer,
+        tools: ToolRunner,
+        context: ContextBuilder,
+        queues: MessageQueues,
+        at_safe_point: Callable[[], None],
+    ) -> None:
+        self._bus = bus
+        self._answerer = answerer
+        self._tools = tools
+        self._context = context
+        self._queues = queues
+        self._at_safe_point = at_safe_point
+
+    async def run(
+        self,
+        drafts: Sequence[Draft],
+        journal: Journal,
+        settings: RunSettings,
+        signal: AbortSignal,
+    ) -> RunOutcome:
+        """Run until settled, aborted or failed. Without drafts the last request is made again."""
+        self._bus.emit(AgentStart())
+        messages: list[Message] = []
+        answered = False
+        while True:
+            self._bus.emit(TurnStart())
+            for draft in drafts:
+                message = draft.message(journal.clock.now_ms())
+                journal.message(message)
+                messages.append(message)
+            answer = await self._ask(journal, settings, signal)
+            messages.append(answer.message)
+            results: tuple[ToolResultMessage, ...] = ()
+            aborted = answer.message.stop_reason == "aborted"
+            if answer.message.stop_reason not in ("error", "aborted"):
+                answered = True
+                if answer.message.tool_calls:
+                    batch = await self._tools.run(answer.message, journal, signal)
+                    results, aborted = batch.results, batch.aborted
+                    messages.extend(results)
+            self._bus.emit(TurnEnd(answer.message, results))
+            self._at_safe_point()
+            if answer.error is None and not aborted:
+                drafts = self._next_drafts(more_turns=bool(results))
+                if drafts or results:
+                    continue
+            return RunOutcome(
+                messages=tuple(messages),
+                aborted=aborted,
+                answered=answered,
+                error=answer.error,
+                last_entry_id=answer.entry_id,
+                stop_reason=str(answer.message.stop_reason),
+            )
+
+    async def _ask(self, journal: Journal, settings: RunSettings, signal: AbortSignal) -> Answer:
+        prepared = self._context.prepare(
+            settings.model, settings.thinking_level, settings.session_id
+        )
+        for repair in prepared.repairs:
+            self._bus.emit(Notice("warning", repair))
+        return await self._answerer.answer(prepared.request, journal, signal)
+
+    def _next_drafts(self, *, more_turns: bool) -> tuple[Draft, ...]:
+        drafts = self._queues.take_steering()
+        if not drafts and not more_turns:
+            drafts = self._queues.take_follow_up()
+        if drafts:
+            self._bus.emit(QueueUpdate(*self._queues.texts()))
+        return drafts
+
+    def end_run(self, outcome: RunOutcome, *, will_retry: bool) -> None:
+        """Announce the end of a run once it is known whether another one follows by itself."""
+        self._bus.emit(AgentEnd(outcome.messages, will_retry))

@@ -1,0 +1,74 @@
+"""Messages that wait: steering for the next safe point of a run, follow-ups for its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from pi_tui.core.messages import ImageContent, TextContent, UserMessage
+
+Delivery: TypeAlias = Literal["steer", "followUp"]
+DeliveryMode: TypeAlias = Literal["one-at-a-time", "all"]
+
+
+class Draft(Struct, frozen=True):
+    """What a person wrote, before it is a message. `images` follow the text."""
+
+    text: str
+    images: tuple[ImageContent, ...] = ()
+
+    def message(self, timestamp: int) -> UserMessage:
+        """The user message it becomes."""
+        return UserMessage((TextContent(self.text), *self.images), timestamp)
+
+
+class MessageQueues:
+    """Two queues; each gives out one message at a time, or all at once."""
+
+    def __init__(
+        self,
+        steering_mode: DeliveryMode = "one-at-a-time",
+        follow_up_mode: DeliveryMode = "one-at-a-time",
+    ) -> None:
+        self.steering_mode = steering_mode
+        self.follow_up_mode = follow_up_mode
+        self._steering: deque[Draft] = deque()
+        self._follow_up: deque[Draft] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._steering or self._follow_up)
+
+    def add(self, draft: Draft, delivery: Delivery) -> None:
+        """Put a draft at the end of its queue."""
+        (self._steering if delivery == "steer" else self._follow_up).append(draft)
+
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What waits: steering texts, follow-up texts."""
+        return tuple(d.text for d in self._steering), tuple(d.text for d in self._follow_up)
+
+    def take_steering(self) -> tuple[Draft, ...]:
+        """What is due after the current tool batch."""
+        return _take(self._steering, self.steering_mode)
+
+    def take_follow_up(self) -> tuple[Draft, ...]:
+        """What is due when the agent would stop."""
+        return _take(self._follow_up, self.follow_up_mode)
+
+    def take_all(self) -> tuple[Draft, ...]:
+        """Everything, steering first; both queues are empty afterwards."""
+        drafts = (*self._steering, *self._follow_up)
+        self._steering.clear()
+        self._follow_up.clear()
+        return drafts
+
+
+def _take(queue: deque[Draft], mode: DeliveryMode) -> tuple[Draft, ...]:
+    if not queue:
+        return ()
+    if mode == "one-at-a-time":
+        return (queue.popleft(),)
+    drafts = tuple(queue)
+    queue.clear()
+    return drafts

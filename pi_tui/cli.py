@@ -1,0 +1,166 @@
+"""From the command line to one of the front ends. The only place that calls sys.exit.
+
+Nothing but the standard library is imported before the arguments are known, so `--version` and
+`--help` answer at once and wrong usage costs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Literal, NoReturn, TypeAlias, get_args
+
+from pi_tui import __version__
+
+Mode: TypeAlias = Literal["interactive", "text", "json", "list-models"]
+LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+
+_EPILOG = """\
+examples:
+  pi-tui                               chat in the present directory
+  pi-tui "explain this repository"     the same, with a first message
+  pi-tui -p "what does main.py do?"    print the answer and exit
+  git diff | pi-tui -p "review this"   piped text goes in front of the message
+  pi-tui @notes.md "turn this into a plan"
+  pi-tui --continue                    go on with the latest session of this directory
+
+exit codes: 0 fine; 1 the run ended in an error, an abort or a cut answer; 2 wrong usage;
+130 Ctrl+C, 143 SIGTERM, 129 SIGHUP
+"""
+
+
+class LaunchOptions:
+    """The command line, checked. Lists keep the order in which things were typed."""
+
+    __slots__ = (
+        "append_system_prompt",
+        "continue_latest",
+        "files",
+        "messages",
+        "mode",
+        "model",
+        "model_query",
+        "name",
+        "no_session",
+        "session",
+        "session_dir",
+        "system_prompt",
+        "thinking",
+        "tools",
+    )
+
+    def __init__(self, args: argparse.Namespace, mode: Mode) -> None:
+        self.mode: Mode = mode
+        self.files: list[str] = [a[1:] for a in args.words if a.startswith("@") and len(a) > 1]
+        self.messages: list[str] = [a for a in args.words if not a.startswith("@") or a == "@"]
+        self.model: str | None = args.model
+        self.thinking: str | None = args.thinking
+        self.continue_latest: bool = args.continue_latest
+        self.session: str | None = args.session
+        self.session_dir: str | None = args.session_dir
+        self.no_session: bool = args.no_session
+        self.name: str | None = args.name
+        self.tools: str | None = "" if args.no_tools else args.tools
+        self.system_prompt: str | None = args.system_prompt
+        self.append_system_prompt: list[str] = args.append_system_prompt
+        self.model_query: str = args.list_models or ""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(
+            f"pi-tui: {message}\nNothing was started. `pi-tui --help` lists all options.\n"
+        )
+        sys.exit(2)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = _Parser(
+        prog="pi-tui",
+        usage="pi-tui [options] [--] [@file ...] [message ...]",
+        description="A coding agent in the terminal.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("words", nargs="*", metavar="message", help="messages; @path adds a file")
+    run = parser.add_argument_group("how to run")
+    run.add_argument("-p", "--print", action="store_true", dest="print_", help="print and exit")
+    run.add_argument("--mode", choices=("text", "json"), help="output of a run without a screen")
+    model = parser.add_argument_group("model")
+    model.add_argument("--model", metavar="NAME", help="provider/id[:thinking] or a unique part")
+    model.add_argument("--thinking", metavar="LEVEL", choices=LEVELS, help=", ".join(LEVELS))
+    model.add_argument(
+        "--list-models", nargs="?", const="", metavar="QUERY", help="list models that can be used"
+    )
+    session = parser.add_argument_group("session")
+    session.add_argument(
+        "-c", "--continue", action="store_true", dest="continue_latest", help="the latest one here"
+    )
+    session.add_argument("--session", metavar="PATH|ID", help="open this session")
+    session.add_argument("--session-dir", metavar="DIR", help="where sessions are kept")
+    session.add_argument("--no-session", action="store_true", help="write no session file")
+    session.add_argument("-n", "--name", metavar="TEXT", help="name the session")
+    tools = parser.add_argument_group("tools and prompt")
+    tools.add_argument(
+        "-t", "--tools", metavar="LIST", help="comma separated; +name and -name change the default"
+    )
+    tools.add_argument("-nt", "--no-tools", action="store_true", help="no tools at all")
+    tools.add_argument("--system-prompt", metavar="TEXT|FILE", help="instead of the built-in one")
+    tools.add_argument(
+        "--append-system-prompt", metavar="TEXT|FILE", action="append", default=[], help="after it"
+    )
+    parser.add_argument("-v", "--version", action="version", version=f"pi-tui {__version__}")
+    return parser
+
+
+def parse_arguments(
+    argv: Sequence[str], *, stdin_is_terminal: bool, stdout_is_terminal: bool
+) -> LaunchOptions:
+    """Check the command line; exits with status 2 and one clear line when it is wrong."""
+    parser = build_parser()
+    args = parser.parse_intermixed_args(list(argv))
+    given = [
+        name
+        for name, on in (
+            ("--continue", args.continue_latest),
+            ("--session", args.session is not None),
+            ("--no-session", args.no_session),
+        )
+        if on
+    ]
+    if len(given) > 1:
+        parser.error(f"{' and '.join(given)} exclude each other")
+    if args.no_tools and args.tools is not None:
+        parser.error("--tools and --no-tools exclude each other")
+    mode: Mode = "interactive"
+    if args.list_models is not None:
+        mode = "list-models"
+    elif args.mode is not None:
+        mode = args.mode
+    elif args.print_ or not stdin_is_terminal or not stdout_is_terminal:
+        mode = "text"
+    assert mode in get_args(Mode)
+    return LaunchOptions(args, mode)
+
+
+def main() -> NoReturn:
+    """Run the program and exit with its status."""
+    options = parse_arguments(
+        sys.argv[1:],
+        stdin_is_terminal=_is_terminal(sys.stdin),
+        stdout_is_terminal=_is_terminal(sys.stdout),
+    )
+    if options.mode == "interactive":
+        from pi_tui.tui.terminal import silence_terminal
+
+        silence_terminal()
+    from pi_tui.wiring import launch
+
+    sys.exit(launch(options))
+
+
+def _is_terminal(stream: object) -> bool:
+    return stream is not None and bool(getattr(stream, "isatty", lambda: False)())

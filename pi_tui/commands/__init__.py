@@ -1,0 +1,1 @@
+"""Slash commands: one registry for every front end."""

@@ -1,0 +1,113 @@
+"""The registry: names, completion, dispatch, and the refusal of words nobody knows.
+
+A line that starts with `/` and a word is a command and never reaches the model: a typo must not
+cost money. A path such as `/etc/hosts` is no command; it is an ordinary message.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pi_tui.agent.session import AgentSession
+from pi_tui.commands.ui import CommandUI
+from pi_tui.core.errors import PiTuiError
+
+
+class CommandCall(Struct, frozen=True):
+    """One use of a command. `argument` is what follows the name, without outer blanks."""
+
+    name: str
+    argument: str
+    session: AgentSession
+    ui: CommandUI
+
+
+Handler: TypeAlias = Callable[[CommandCall], Awaitable[None]]
+
+
+class Command(Struct, frozen=True):
+    """A slash command. `name` has no slash."""
+
+    name: str
+    description: str
+    run: Handler
+    argument_hint: str = ""
+    hidden: bool = False
+
+
+_COMMAND_LINE = re.compile(r"/([a-z][a-z0-9_:-]*)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
+
+
+class CommandRegistry:
+    """All commands of one program run."""
+
+    def __init__(self, commands: Iterable[Command] = ()) -> None:
+        self._commands: dict[str, Command] = {}
+        for command in commands:
+            self.add(command)
+
+    def add(self, command: Command) -> None:
+        """Register a command. Raises ValueError when the name is taken."""
+        if command.name in self._commands:
+            raise ValueError(f"the command /{command.name} is registered twice")
+        self._commands[command.name] = command
+
+    def __iter__(self) -> Iterable[Command]:
+        return iter(self._commands.values())
+
+    def commands(self) -> Sequence[Command]:
+        """The visible commands, in the order they were registered."""
+        return tuple(c for c in self._commands.values() if not c.hidden)
+
+    def get(self, name: str) -> Command | None:
+        """The command of that name, hidden ones included."""
+        return self._commands.get(name)
+
+    def is_command(self, text: str) -> bool:
+        """True when the text is a command line, known or not."""
+        return _COMMAND_LINE.match(text.strip()) is not None
+
+    def complete(self, prefix: str) -> list[Command]:
+        """Visible commands that fit what was typed after the slash, best first."""
+        typed = prefix.removeprefix("/").lower()
+        ranked = [
+            (rank, index, command)
+            for index, command in enumerate(self.commands())
+            if (rank := _rank(typed, command.name)) is not None
+        ]
+        return [command for _, _, command in sorted(ranked, key=lambda row: row[:2])]
+
+    async def run(self, text: str, session: AgentSession, ui: CommandUI) -> bool:
+        """Run a command line; False when the command does not exist (the person is told)."""
+        match = _COMMAND_LINE.match(text.strip())
+        name = match[1].lower() if match else text.strip()
+        command = self._commands.get(name)
+        if match is None or command is None:
+            ui.notify("error", self.refusal(name))
+            return False
+        try:
+            await command.run(CommandCall(name, (match[2] or "").strip(), session, ui))
+        except PiTuiError as error:
+            ui.notify("error", f"{error.message} {error.hint or ''}".rstrip())
+        return True
+
+    def refusal(self, name: str) -> str:
+        """The words for a command that does not exist, with the nearest one that does."""
+        close = difflib.get_close_matches(name, list(self._commands), n=1, cutoff=0.5)
+        near = f"Did you mean /{close[0]}? " if close else ""
+        return f"/{name} is not a command. {near}Nothing was sent; /help lists all commands."
+
+
+def _rank(typed: str, name: str) -> int | None:
+    """0 for a prefix, 1 for a part, 2 for letters in order; None when it does not fit."""
+    if name.startswith(typed):
+        return 0
+    if typed in name:
+        return 1
+    letters = iter(name)
+    return 2 if all(letter in letters for letter in typed) else None

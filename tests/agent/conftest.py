@@ -1,0 +1,236 @@
+"""A whole agent on doubles: scripted model, hand-driven clock, counted ids, entries in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from pi_tui.agent.queues import DeliveryMode
+from pi_tui.agent.recovery import RetryPolicy
+from pi_tui.agent.session import AgentSession, AgentSettings, AgentWorld
+from pi_tui.core.entries import Entry, SessionHeader
+from pi_tui.core.errors import StorageError, ToolError
+from pi_tui.core.events import Event
+from pi_tui.core.messages import JSON, ToolDeclaration, text_content
+from pi_tui.core.models import Model
+from pi_tui.core.protocols import (
+    OpenedSession,
+    Provider,
+    ShellOutcome,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
+from pi_tui.core.tokens import CharsEstimator
+from pi_tui.providers.scripted import SCRIPTED_MODEL, ScriptedProvider
+
+
+class FakeClock:
+    """Stands still until told; a sleeper waits for `advance`."""
+
+    def __init__(self) -> None:
+        self.ms = 1_767_323_045_000
+        self.sleeps: list[float] = []
+        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_s(self) -> float:
+        return self.ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((self.ms + seconds * 1000, future))
+        await future
+
+    def advance(self, seconds: float) -> None:
+        self.ms += round(seconds * 1000)
+        for due, future in self._waiting:
+            if due <= self.ms and not future.done():
+                future.set_result(None)
+
+
+class SequentialIds:
+    def __init__(self) -> None:
+        self._next = 0
+
+    def entry_id(self, taken: Callable[[str], bool]) -> str:
+        self._next += 1
+        return f"{self._next:08x}"
+
+    def session_id(self) -> str:
+        return "00000000-0000-0000-0000-000000000001"
+
+
+class ListStore:
+    """Entries in a list; `refuse` makes appends fail like a full disk."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.pending: list[Entry] = []
+        self.refuse = False
+        self.closed = False
+        self.header = SessionHeader(id="s1", timestamp="2026-01-02T03:04:05.000Z", cwd="/work")
+        self.path: str | None = None
+
+    def append(self, entry: Entry, *, keep_on_failure: bool = True) -> None:
+        if self.refuse:
+            if keep_on_failure:
+                self.pending.append(entry)
+            raise StorageError("the disk is full", path="x", hint="free some space.")
+        self.entries.extend(self.pending)
+        self.pending.clear()
+        self.entries.append(entry)
+
+    def load(self, entry_id: str) -> Entry:
+        for entry in (*self.entries, *self.pending):
+            if entry.id == entry_id:
+                return entry
+        raise StorageError("no such entry", path="x")
+
+    def sync(self) -> None:
+        return
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class OneProvider:
+    """A model source with one provider for every model."""
+
+    def __init__(self, provider: Provider, models: Sequence[Model]) -> None:
+        self.provider = provider
+        self.models = tuple(models)
+
+    def find(self, full_name: str) -> Model | None:
+        return next((m for m in self.models if m.full_name == full_name), None)
+
+    def available(self) -> Sequence[Model]:
+        return self.models
+
+    def resolve(self, reference: str) -> tuple[Model, None]:
+        found = self.find(reference)
+        assert found is not None
+        return found, None
+
+    def provider_for(self, model: Model) -> Provider:
+        return self.provider
+
+
+class GatedTool:
+    """Ends when its gate opens; records its calls. `path` makes it a writer."""
+
+    def __init__(self, name: str = "work", *, writes: bool = False) -> None:
+        self.declaration = ToolDeclaration(name, "does work", {"type": "object", "properties": {}})
+        self.prompt_line = "works"
+        self.gates: dict[str, asyncio.Event] = {}
+        self.log: list[str] = []
+        self.writes = writes
+
+    def check(self, arguments: dict[str, JSON]) -> None:
+        if "bad" in arguments:
+            raise ToolError("bad: not allowed")
+
+    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
+        return str(arguments.get("path")) if self.writes else None
+
+    def gate(self, name: str) -> asyncio.Event:
+        return self.gates.setdefault(name, asyncio.Event())
+
+    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
+        name = str(arguments.get("n", ""))
+        self.log.append(f"start {name}")
+        try:
+            if "wait" in arguments:
+                await self.gate(name).wait()
+            if "raise" in arguments:
+                raise RuntimeError("boom")
+        except asyncio.CancelledError:
+            self.log.append(f"cancelled {name}")
+            raise
+        self.log.append(f"end {name}")
+        return ToolOutput(text_content(f"result {name}"))
+
+
+class FakeShell:
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.commands: list[str] = []
+
+    async def run(self, command: str, cwd: str, on_output: Callable[[str], None]) -> ShellOutcome:
+        self.commands.append(command)
+        on_output("so far")
+        await self.gate.wait()
+        return ShellOutcome(output="done", exit_code=0)
+
+    def close(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass
+class Rig:
+    """The parts of one test."""
+
+    provider: ScriptedProvider = field(default_factory=ScriptedProvider)
+    tools: tuple[Tool, ...] = ()
+    clock: FakeClock = field(default_factory=FakeClock)
+    shell: FakeShell = field(default_factory=FakeShell)
+    store: ListStore = field(default_factory=ListStore)
+    model: Model = SCRIPTED_MODEL
+    retry: RetryPolicy = RetryPolicy()
+    steering_mode: DeliveryMode = "one-at-a-time"
+    events: list[Event] = field(default_factory=list)
+
+    def create(self, parent: str | None = None) -> OpenedSession:
+        return OpenedSession(ListStore(), ())
+
+    def session(self) -> AgentSession:
+        world = AgentWorld(
+            models=OneProvider(self.provider, (self.model,)),
+            tools=self.tools,
+            shell=self.shell,
+            sections=lambda tools: {"preamble": "You are a test.", "tools": str(len(tools))},
+            clock=self.clock,
+            ids=SequentialIds(),
+            estimator=CharsEstimator(),
+            sessions=self,
+            cwd="/work",
+        )
+        settings = AgentSettings(
+            model=self.model, retry=self.retry, steering_mode=self.steering_mode
+        )
+        session = AgentSession(world, OpenedSession(self.store, ()), settings)
+        session.subscribe(self.events.append)
+        return session
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+@pytest.fixture
+def gated_tool() -> type[GatedTool]:
+    return GatedTool
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until something holds; fails instead of hanging."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came true")
+
+
+@pytest.fixture(name="until")
+def until_fixture() -> Callable[[Callable[[], bool]], object]:
+    return until
