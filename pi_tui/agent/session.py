@@ -128,6 +128,9 @@ class AgentSession:
             policy=settings.retry,
             set_activity=self._set_activity,
         )
+        self._totals = UsageTotals()
+        self._messages: dict[str, int] = {}
+        self._uncounted: list[str] = []
         self._reset_totals()
         self._bus.subscribe(self._count)
 
@@ -347,7 +350,7 @@ class AgentSession:
         ids, self._uncounted = self._uncounted, []
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
-            entries: list[Entry] = await asyncio.to_thread(lambda p=part: [*map(store.load, p)])
+            entries = await asyncio.to_thread(_load_all, store, part)
             if tree is not self.tree:
                 return
             self._totals.add_all(entries)
@@ -362,9 +365,7 @@ class AgentSession:
         )
 
     def _reset_totals(self) -> None:
-        self._totals = UsageTotals()
-        self._messages: dict[str, int] = {}
-        self._uncounted: list[str] = []
+        self._totals, self._messages, self._uncounted = UsageTotals(), {}, []
         for entry_id in self.tree.ids():
             head = self.tree.head(entry_id)
             if head.role:
@@ -430,3 +431,7 @@ class AgentSession:
             "PI_MODEL": self._model.id,
             "PI_REASONING_LEVEL": self.thinking_level,
         }
+
+
+def _load_all(store: SessionStore, ids: Sequence[str]) -> list[Entry]:
+    return [store.load(entry_id) for entry_id in ids]

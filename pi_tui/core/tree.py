@@ -2,7 +2,7 @@
 
 It works on entry heads and loads an entry's body only when somebody asks for it, through an
 `EntrySource`, keeping a bounded number of decoded entries. It must not know where entries are
-stored or what they mean to a model. Everything is iterative: a chain of 100,000 entries is ordinary.
+stored. Everything is iterative: a chain of 100,000 entries is ordinary.
 
 Odd files are read as sensibly as they can be: with equal ids the later line wins; an entry whose
 parent is missing or itself is a root; a ring of parents is opened at the member that stands first

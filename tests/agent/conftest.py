@@ -182,7 +182,7 @@ class Rig:
     shell: FakeShell = field(default_factory=FakeShell)
     store: ListStore = field(default_factory=ListStore)
     model: Model = SCRIPTED_MODEL
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     steering_mode: DeliveryMode = "one-at-a-time"
     events: list[Event] = field(default_factory=list)
 
