@@ -6,11 +6,13 @@ path. Totals are kept up by each appended entry once the stored ones were counte
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from pi_tui.agent.journal import Journal
 from pi_tui.core.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -19,6 +21,7 @@ from pi_tui.core.entries import (
     UsageEntry,
 )
 from pi_tui.core.messages import AssistantMessage, ToolResultMessage, Usage
+from pi_tui.core.protocols import SessionStore
 
 COUNTED_TYPES = frozenset({"compaction", "branch_summary", "usage"})
 COUNTED_ROLES = frozenset({"assistant", "toolResult"})
@@ -97,3 +100,54 @@ class UsageTotals:
 def counted(entry_type: str, role: str) -> bool:
     """True when an entry of this type (and role) can carry usage."""
     return entry_type in COUNTED_TYPES or role in COUNTED_ROLES
+
+
+class SessionNumbers:
+    """Counts of one session: stored entries once asked, appended ones as they come."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._tree = journal.tree
+        self._store = journal.store
+        self._totals = UsageTotals()
+        self._messages: dict[str, int] = {}
+        self._uncounted: list[str] = []
+        for entry_id in self._tree.ids():
+            head = self._tree.head(entry_id)
+            self._count_role(head.role)
+            if counted(head.type, head.role):
+                self._uncounted.append(entry_id)
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry that was appended."""
+        self._totals.add(entry)
+        self._count_role(self._tree.head(entry.id).role)
+
+    def _count_role(self, role: str) -> None:
+        if role:
+            self._messages[role] = self._messages.get(role, 0) + 1
+
+    async def count_stored(self) -> None:
+        """Read what the stored entries used, in a thread, some hundred at a time."""
+        ids, self._uncounted = self._uncounted, []
+        for start in range(0, len(ids), _COUNTED_AT_ONCE):
+            part = ids[start : start + _COUNTED_AT_ONCE]
+            self._totals.add_all(await asyncio.to_thread(_load_all, self._store, part))
+
+    def stats(self) -> SessionStats:
+        """What was counted so far."""
+        last = self._totals.last_answer
+        return SessionStats(
+            usage=self._totals.usage,
+            messages=dict(self._messages),
+            entries=len(self._tree),
+            cost_by_model=self._totals.cost_by_model(),
+            last_input_tokens=last.input or 0,
+            last_cache_read_tokens=last.cache_read or 0,
+        )
+
+
+_COUNTED_AT_ONCE = 500
+
+
+def _load_all(store: SessionStore, ids: Sequence[str]) -> list[Entry]:
+    return [store.load(entry_id) for entry_id in ids]

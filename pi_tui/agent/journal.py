@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pi_tui.agent.bus import EventBus
 from pi_tui.core.entries import (
+    ContextEditEntry,
+    CustomEntry,
     Entry,
     MessageEntry,
     ModelChangeEntry,
@@ -19,6 +21,7 @@ from pi_tui.core.entries import (
 from pi_tui.core.errors import StorageError
 from pi_tui.core.events import EntryAppended, LeafMoved, MessageEnd, MessageStart, Notice
 from pi_tui.core.messages import JSON, Message
+from pi_tui.core.pins import PIN_TYPE, pin_data
 from pi_tui.core.protocols import Clock, IdSource, SessionStore
 from pi_tui.core.tree import SessionTree
 
@@ -83,6 +86,23 @@ class Journal:
 
     def session_info(self, name: str) -> None:
         self.append(SessionInfoEntry(name=name, **self.next_fields()))
+
+    def omit(self, entry_id: str | None) -> None:
+        """Leave an entry out of the context from now on; it stays in the session."""
+        if entry_id is not None:
+            self.append(
+                ContextEditEntry(target_id=entry_id, replacement=None, **self.next_fields())
+            )
+
+    def pin(self, entry_id: str, *, pinned: bool) -> None:
+        """Pin an entry, or take its pin away."""
+        self.append(
+            CustomEntry(
+                custom_type=PIN_TYPE,
+                data=pin_data(entry_id, pinned=pinned),
+                **self.next_fields(),
+            )
+        )
 
     def move_leaf(self, entry_id: str | None) -> None:
         """Make another entry the leaf; what follows becomes its child."""

@@ -1,13 +1,14 @@
 """The run loop: provider and tools in turn until the agent has nothing left to do.
 
 One run = the given messages, then turns. A turn is one model request and the tool calls it makes.
-After each batch steering messages are taken in; when the agent would stop, follow-ups. Every
-message is in the journal before the next step begins, so a run can be cut anywhere.
+After each batch the context is compacted where that is due, then steering messages are taken in;
+when the agent would stop, follow-ups. Every message is in the journal before the next step
+begins, so a run can be cut anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.tool_batch import ToolRunner
 from pi_tui.core.errors import ProviderError
 from pi_tui.core.events import AgentEnd, AgentStart, Notice, QueueUpdate, TurnEnd, TurnStart
-from pi_tui.core.messages import Message, ThinkingLevel, ToolResultMessage
+from pi_tui.core.messages import AssistantMessage, Message, ThinkingLevel, ToolResultMessage
 from pi_tui.core.models import Model
 
 
@@ -39,7 +40,7 @@ class RunSettings(Protocol):
 
 
 class RunOutcome(Struct, frozen=True):
-    """How a run ended. `answered`: at least one answer was good. `last_entry_id`: the last answer.
+    """How a run ended. `answered`: at least one answer was good; `last_…` are of the last answer.
 
     `agent_end` was not emitted yet: whoever decides about a retry emits it (see `end_run`).
     """
@@ -49,7 +50,7 @@ class RunOutcome(Struct, frozen=True):
     answered: bool
     error: ProviderError | None
     last_entry_id: str | None
-    stop_reason: str
+    last_answer: AssistantMessage
 
 
 class RunLoop:
@@ -64,6 +65,7 @@ class RunLoop:
         context: ContextBuilder,
         queues: MessageQueues,
         at_safe_point: Callable[[], None],
+        before_next_turn: Callable[[], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._answerer = answerer
@@ -71,6 +73,7 @@ class RunLoop:
         self._context = context
         self._queues = queues
         self._at_safe_point = at_safe_point
+        self._before_next_turn = before_next_turn
 
     async def run(
         self,
@@ -102,8 +105,11 @@ class RunLoop:
             self._bus.emit(TurnEnd(answer.message, results))
             self._at_safe_point()
             if answer.error is None and not aborted:
-                drafts = self._next_drafts(more_turns=bool(results))
-                if drafts or results:
+                if results:
+                    await self._before_next_turn()
+                    aborted = signal.is_set
+                drafts = () if aborted else self._next_drafts(more_turns=bool(results))
+                if drafts or (results and not aborted):
                     continue
             return RunOutcome(
                 messages=tuple(messages),
@@ -111,7 +117,7 @@ class RunLoop:
                 answered=answered,
                 error=answer.error,
                 last_entry_id=answer.entry_id,
-                stop_reason=str(answer.message.stop_reason),
+                last_answer=answer.message,
             )
 
     async def _ask(self, journal: Journal, settings: RunSettings, signal: AbortSignal) -> Answer:

@@ -1,8 +1,8 @@
-"""What follows a failed run: wait and retry, send less, or give up with clear words.
+"""What follows a run that failed or was cut: wait, send less, compact, or give up in clear words.
 
-`plan_recovery` decides from the error alone; `Recovery.drive` carries it out. Every retry is a
+`plan_recovery` decides from the outcome alone; `Recovery.drive` carries it out. Every retry is a
 fresh run without new messages: the failed answer stays in the session and is left out of the
-request.
+request. There is one compact-and-retry per user prompt, so nothing here can go round for ever.
 """
 
 from __future__ import annotations
@@ -13,29 +13,17 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.compaction_control import CompactionControl
 from pi_tui.agent.context import RequestLimits
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.loop import RunLoop, RunOutcome, RunSettings
 from pi_tui.agent.queues import Draft
+from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import Activity, AutoRetryEnd, AutoRetryStart, Notice
-
-
-class RetryPolicy(Struct, frozen=True):
-    """Delays are `base_delay_ms` doubled for each attempt, `max_delay_ms` at most.
-
-    A server's Retry-After wins when it is longer; one beyond `max_delay_ms` ends the retries.
-    """
-
-    enabled: bool = True
-    max_retries: int = 3
-    base_delay_ms: int = 2000
-    max_delay_ms: int = 60_000
-
-
-class WaitAndRetry(Struct, frozen=True):
-    delay_ms: int
+from pi_tui.core.messages import AssistantMessage
+from pi_tui.core.models import Model
 
 
 class SendLess(Struct, frozen=True):
@@ -44,28 +32,67 @@ class SendLess(Struct, frozen=True):
     what: Literal["thinking", "images"]
 
 
+class CompactAndRetry(Struct, frozen=True):
+    """Leave the last answer out of the context, compact, make the request again."""
+
+    why: str
+
+
 class GiveUp(Struct, frozen=True):
-    pass
+    """`advice` is told when it is not empty."""
+
+    advice: str = ""
 
 
-Step: TypeAlias = WaitAndRetry | SendLess | GiveUp
+Step: TypeAlias = WaitAndRetry | SendLess | CompactAndRetry | GiveUp
+
+STILL_TOO_LONG = (
+    "the context is still too long after a compaction, so nothing more is tried. Reduce it (/tree "
+    "back to an earlier point, /compact with a smaller --keep, fewer tools) or use a larger model."
+)
 
 
 def plan_recovery(
-    error: ProviderError, attempts_made: int, policy: RetryPolicy, limits: RequestLimits
+    outcome: RunOutcome,
+    model: Model,
+    attempts_made: int,
+    policy: RetryPolicy,
+    limits: RequestLimits,
+    *,
+    compacted: bool,
 ) -> Step:
-    """What to do about a failed run. `attempts_made` counts the retries since the last success."""
+    """What to do about a run. `attempts_made`: retries since the last success.
+
+    `compacted`: the one compact-and-retry of this prompt was used.
+    """
+    if outcome.aborted:
+        return GiveUp()
+    error = outcome.error
+    if error is None:
+        if not cut_early(outcome.last_answer, model):
+            return GiveUp()
+        if compacted:
+            return GiveUp("the answer was cut again after a compaction; nothing more is tried.")
+        return CompactAndRetry("the answer was cut before the model's own limit")
+    if error.kind == ErrorKind.OVERFLOW:
+        return GiveUp(STILL_TOO_LONG) if compacted else CompactAndRetry(error.message)
     if error.kind == ErrorKind.BAD_SIGNATURE and not limits.without_thinking:
         return SendLess("thinking")
     if error.kind == ErrorKind.PAYLOAD_TOO_LARGE and not limits.without_images:
         return SendLess("images")
-    if not (policy.enabled and error.retryable and attempts_made < policy.max_retries):
-        return GiveUp()
-    delay_ms = min(policy.base_delay_ms * 2**attempts_made, policy.max_delay_ms)
-    asked_ms = round((error.retry_after_s or 0) * 1000)
-    if asked_ms > policy.max_delay_ms:
-        return GiveUp()
-    return WaitAndRetry(max(delay_ms, asked_ms))
+    return plan_wait(error, attempts_made, policy) or GiveUp()
+
+
+def cut_early(answer: AssistantMessage, model: Model) -> bool:
+    """True for a final answer that stopped at "length" though the model could have gone on.
+
+    That happens when the window is full. Without a reported count it cannot be told apart from an
+    answer that reached the model's own output limit, and is left alone.
+    """
+    if answer.stop_reason != "length" or answer.tool_calls or answer.usage is None:
+        return False
+    output = answer.usage.output or 0
+    return 0 < output < model.max_tokens
 
 
 _SENT_LESS = {
@@ -84,13 +111,15 @@ class Recovery:
         bus: EventBus,
         loop: RunLoop,
         limits: RequestLimits,
-        policy: RetryPolicy,
+        compaction: CompactionControl,
+        policy: Callable[[], RetryPolicy],
         set_activity: Callable[[Activity], None],
     ) -> None:
         self._bus = bus
         self._loop = loop
         self._limits = limits
-        self.policy = policy
+        self._compaction = compaction
+        self._policy = policy
         self._set_activity = set_activity
 
     async def drive(
@@ -102,6 +131,7 @@ class Recovery:
     ) -> RunOutcome:
         """Run, recover, run again; returns the last outcome."""
         attempts = 0
+        compacted = False
         while True:
             self._set_activity("running")
             outcome = await self._loop.run(drafts, journal, settings, signal)
@@ -109,27 +139,40 @@ class Recovery:
             if outcome.answered and attempts:
                 self._bus.emit(AutoRetryEnd(True, attempts))
                 attempts = 0
-            step = self._plan(outcome, attempts, settings)
+            self._learn_limit(outcome.error, settings.model)
+            step = plan_recovery(
+                outcome,
+                settings.model,
+                attempts,
+                self._policy(),
+                self._limits,
+                compacted=compacted,
+            )
             self._loop.end_run(outcome, will_retry=not isinstance(step, GiveUp))
             if isinstance(step, SendLess):
                 self._send_less(step)
+            elif isinstance(step, CompactAndRetry):
+                compacted = True
+                if not await self._compact(step, outcome, journal, signal):
+                    return outcome
             elif isinstance(step, WaitAndRetry):
                 attempts += 1
                 if not await self._wait(step, attempts, outcome, journal, signal):
                     return outcome
             else:
-                if attempts and outcome.error is not None:
-                    self._bus.emit(AutoRetryEnd(False, attempts, outcome.error.message))
+                self._give_up(step, attempts, outcome)
                 return outcome
 
-    def _plan(self, outcome: RunOutcome, attempts: int, settings: RunSettings) -> Step:
-        error = outcome.error
-        if error is None or outcome.aborted:
-            return GiveUp()
-        if error.kind == ErrorKind.BAD_REQUEST and error.limit_tokens:
+    def _learn_limit(self, error: ProviderError | None, model: Model) -> None:
+        if error is not None and error.kind == ErrorKind.BAD_REQUEST and error.limit_tokens:
             # The server named its own output limit: the next request keeps to it.
-            self._limits.max_output_tokens[settings.model.full_name] = error.limit_tokens
-        return plan_recovery(error, attempts, self.policy, self._limits)
+            self._limits.max_output_tokens[model.full_name] = error.limit_tokens
+
+    def _give_up(self, step: GiveUp, attempts: int, outcome: RunOutcome) -> None:
+        if step.advice:
+            self._bus.emit(Notice("error", step.advice))
+        if attempts and outcome.error is not None:
+            self._bus.emit(AutoRetryEnd(False, attempts, outcome.error.message))
 
     def _send_less(self, step: SendLess) -> None:
         if step.what == "thinking":
@@ -137,6 +180,14 @@ class Recovery:
         else:
             self._limits.without_images = True
         self._bus.emit(Notice("warning", _SENT_LESS[step.what]))
+
+    async def _compact(
+        self, step: CompactAndRetry, outcome: RunOutcome, journal: Journal, signal: AbortSignal
+    ) -> bool:
+        self._bus.emit(Notice("warning", f"{step.why}; compacting, then trying once more"))
+        journal.omit(outcome.last_entry_id)
+        result = await self._compaction.recover()
+        return result.kind == "done" and not signal.is_set
 
     async def _wait(
         self,
@@ -149,7 +200,9 @@ class Recovery:
         assert outcome.error is not None
         self._set_activity("retrying")
         self._bus.emit(
-            AutoRetryStart(attempt, self.policy.max_retries, step.delay_ms, outcome.error.message)
+            AutoRetryStart(
+                attempt, self._policy().max_retries, step.delay_ms, outcome.error.message
+            )
         )
         try:
             await signal.guard(journal.clock.sleep(step.delay_ms / 1000))

@@ -9,28 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
-from msgspec import Struct
-
-from pi_tui.agent.accounting import ContextUsage, SessionStats, UsageTotals, counted
-from pi_tui.agent.answer import Answerer
+from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
+from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assemble
 from pi_tui.agent.bus import EventBus, Listener
-from pi_tui.agent.context import ContextBuilder, PromptSections
+from pi_tui.agent.compactor import CompactionOutcome, CompactionPreview, CompactRequest
+from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
+from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
-from pi_tui.agent.loop import RunLoop, RunOutcome
-from pi_tui.agent.queues import Delivery, DeliveryMode, Draft, MessageQueues
-from pi_tui.agent.recovery import Recovery, RetryPolicy
-from pi_tui.agent.shell_commands import ShellCommands
-from pi_tui.agent.signals import AbortSignal
-from pi_tui.agent.tool_batch import ToolRunner
-from pi_tui.core.entries import Entry, MessageEntry
+from pi_tui.agent.loop import RunOutcome
+from pi_tui.agent.pinning import pin_target
+from pi_tui.agent.queues import Delivery, Draft, MessageQueues
+from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import UsageError
 from pi_tui.core.events import (
     Activity,
     ActivityChanged,
-    AgentSettled,
     EntryAppended,
     Event,
     ModelChanged,
@@ -42,51 +38,12 @@ from pi_tui.core.events import (
 )
 from pi_tui.core.messages import AssistantMessage, ImageContent, ThinkingLevel
 from pi_tui.core.models import Model
-from pi_tui.core.projection import project
-from pi_tui.core.protocols import (
-    Clock,
-    IdSource,
-    ModelSource,
-    OpenedSession,
-    SessionStore,
-    Shell,
-    TokenEstimator,
-    Tool,
-)
+from pi_tui.core.pins import pin_targets
+from pi_tui.core.protocols import ModelSource, OpenedSession, SessionStore, Tool
 from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
 
-ReplaceReason = Literal["startup", "reload", "new", "resume", "fork"]
-
-
-class AgentSettings(Struct, frozen=True):
-    """What a session needs of the settings."""
-
-    model: Model
-    thinking_level: ThinkingLevel = "off"
-    steering_mode: DeliveryMode = "one-at-a-time"
-    follow_up_mode: DeliveryMode = "one-at-a-time"
-    retry: RetryPolicy = RetryPolicy()
-
-
-class SessionFactory(Protocol):
-    """Makes the storage of a new session in the present directory."""
-
-    def create(self, parent: str | None = None) -> OpenedSession: ...
-
-
-class AgentWorld(Struct, frozen=True):
-    """Everything outside the agent that a session uses."""
-
-    models: ModelSource
-    tools: tuple[Tool, ...]
-    shell: Shell
-    sections: PromptSections
-    clock: Clock
-    ids: IdSource
-    estimator: TokenEstimator
-    sessions: SessionFactory
-    cwd: str
+ReplaceReason: TypeAlias = Literal["startup", "reload", "new", "resume", "fork"]
 
 
 class AgentSession:
@@ -98,40 +55,27 @@ class AgentSession:
         self._activity: Activity = "idle"
         self._model = settings.model
         self._thinking_level: ThinkingLevel = settings.thinking_level
-        self._signal = AbortSignal()
-        self._task: asyncio.Task[RunOutcome | None] | None = None
         self._journal = self._journal_of(opened)
         self._queues = MessageQueues(settings.steering_mode, settings.follow_up_mode)
         self._context = ContextBuilder(lambda: self._journal, world.sections, world.tools)
-        self._shell = ShellCommands(
-            world.shell,
-            self._bus,
-            journal=lambda: self._journal,
-            cwd=lambda: self.cwd,
-            may_store=lambda: self._activity == "idle",
+        self._parts = assemble(
+            world,
+            SessionState(
+                bus=self._bus,
+                journal=lambda: self._journal,
+                settings=settings,
+                run=self,
+                queues=self._queues,
+                context=self._context,
+                activity=lambda: self._activity,
+                set_activity=self._set_activity,
+                environment=self._child_environment,
+            ),
         )
-        runner = ToolRunner(
-            world.tools, self._bus, cwd=lambda: self.cwd, environment=self._child_environment
-        )
-        self._loop = RunLoop(
-            bus=self._bus,
-            answerer=Answerer(world.models, self._bus),
-            tools=runner,
-            context=self._context,
-            queues=self._queues,
-            at_safe_point=self._shell.store_waiting,
-        )
-        self._recovery = Recovery(
-            bus=self._bus,
-            loop=self._loop,
-            limits=self._context.limits,
-            policy=settings.retry,
-            set_activity=self._set_activity,
-        )
-        self._totals = UsageTotals()
-        self._messages: dict[str, int] = {}
-        self._uncounted: list[str] = []
-        self._reset_totals()
+        self._shell = self._parts.shell
+        self._compaction = self._parts.compaction
+        self._worker = self._parts.worker
+        self._numbers = SessionNumbers(self._journal)
         self._bus.subscribe(self._count)
 
     # ------------------------------------------------------------ what is
@@ -211,40 +155,31 @@ class AgentSession:
     ) -> Literal["started", "queued"]:
         """Start a run with the message, or queue it while the agent works."""
         draft = Draft(text, tuple(images))
-        if self._busy:
+        if self._worker.busy:
             self._queues.add(draft, delivery)
             self._bus.emit(QueueUpdate(*self._queues.texts()))
             return "queued"
-        self._start((draft,))
+        self._worker.start((draft,))
         return "started"
 
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> RunOutcome | None:
         """Run a message until the agent settles. Raises UsageError while another run is on."""
-        if self._busy:
+        if self._worker.busy:
             raise UsageError("the agent is working; wait until it settles or use steer")
-        self._start((Draft(text, tuple(images)),))
-        assert self._task is not None
-        return await asyncio.shield(self._task)
+        return await asyncio.shield(self._worker.start((Draft(text, tuple(images)),)))
 
     def resume_queue(self) -> bool:
         """Start a run with the first queued message; False when busy or nothing waits."""
-        if self._busy:
+        if self._worker.busy:
             return False
-        drafts = self._queues.take_steering() or self._queues.take_follow_up()
-        if not drafts:
-            return False
-        self._bus.emit(QueueUpdate(*self._queues.texts()))
-        self._start(drafts)
-        return True
+        drafts = self._worker.take_next()
+        if drafts:
+            self._worker.start(drafts)
+        return bool(drafts)
 
     def abort(self) -> bool:
-        """Stop what runs now: the user's command first, else the run or its retry."""
-        if self._shell.cancel():
-            return True
-        if not self._busy or self._signal.is_set:
-            return False
-        self._signal.set()
-        return True
+        """Stop what runs now: the user's command, else a compaction, else the run or its retry."""
+        return self._shell.cancel() or self._worker.stop()
 
     def take_back_queue(self) -> list[str]:
         """Empty the queues; the texts in order of delivery."""
@@ -255,54 +190,69 @@ class AgentSession:
 
     async def wait_idle(self) -> None:
         """Wait until neither the agent nor a user command runs."""
-        while self._busy or self._shell.running:
+        while self._worker.busy or self._shell.running:
             await self._shell.wait()
-            if self._task is not None:
-                await asyncio.wait((self._task,))
+            await self._worker.wait()
 
     def start_shell(self, command: str, *, excluded: bool) -> bool:
         """Run the user's command in the background; False when one is running already."""
         return self._shell.start(command, excluded=excluded)
 
+    # ------------------------------------------------------------ compaction
+
+    async def compact(self, request: CompactRequest) -> CompactionOutcome:
+        """Compact now, or at the next safe point of a running turn.
+
+        With nothing to compact a running turn is left alone. Raises CompactionError while another
+        compaction runs, SettingsError and ModelError when it cannot begin.
+        """
+        if not self._worker.busy:
+            return await asyncio.shield(self._worker.start_compaction(request))
+        if not self._compaction.running:
+            preview = await self._compaction.preview(request)
+            if isinstance(preview, CompactionOutcome):
+                return preview
+        if not self._worker.busy:
+            return await self.compact(request)
+        return await self._compaction.at_safe_point(request)
+
+    async def preview_compaction(
+        self, request: CompactRequest
+    ) -> CompactionPreview | CompactionOutcome:
+        """What a compaction would do now; sends nothing."""
+        return await self._compaction.preview(request)
+
+    def undo_compaction(self) -> None:
+        """Go back to the state before the newest compaction of this branch, by moving the leaf.
+
+        Raises UsageError while the agent works or when there is none.
+        """
+        if self._worker.busy:
+            raise UsageError("the agent is working; wait until it settles, or stop it with Escape")
+        for entry_id in reversed(self.tree.path_ids()):
+            if self.tree.head(entry_id).type == "compaction":
+                self._journal.move_leaf(self.tree.parent(entry_id))
+                return
+        raise UsageError("there is no compaction on this branch")
+
+    def pin(self, entry_id: str | None = None, *, pinned: bool = True) -> str:
+        """Keep an entry verbatim through compactions, or no longer; the newest message by default.
+
+        Returns the id. Raises UsageError for an id that is not on the branch.
+        """
+        entry_id = pin_target(self.tree, entry_id, pinned=pinned)
+        self._journal.pin(entry_id, pinned=pinned)
+        return entry_id
+
     @property
-    def _busy(self) -> bool:
-        return self._task is not None and not self._task.done()
+    def pins(self) -> frozenset[str]:
+        """The ids pinned on this branch."""
+        return pin_targets(self.tree.path())
 
-    def _start(self, drafts: Sequence[Draft]) -> None:
-        self._signal = AbortSignal()
-        self._set_activity("running")
-        self._task = asyncio.get_running_loop().create_task(self._work(drafts, self._signal))
-
-    async def _work(self, drafts: Sequence[Draft], signal: AbortSignal) -> RunOutcome | None:
-        outcome: RunOutcome | None = None
-        try:
-            self._shell.store_waiting()
-            self._store_settings()
-            self._context.store_system_message()
-            while drafts:
-                outcome = await self._recovery.drive(drafts, self._journal, self, signal)
-                if outcome.aborted or outcome.error is not None or signal.is_set:
-                    break
-                # Typed after the last poll of the run: nobody has to press a key for these.
-                drafts = self._queues.take_steering() or self._queues.take_follow_up()
-                if drafts:
-                    self._bus.emit(QueueUpdate(*self._queues.texts()))
-        except Exception as error:
-            self._bus.emit(Notice("error", f"internal error: {type(error).__name__}: {error}"))
-            raise
-        finally:
-            self._set_activity("idle")
-            self._shell.store_waiting()
-            self._bus.emit(AgentSettled(outcome is None or outcome.aborted))
-        return outcome
-
-    def _store_settings(self) -> None:
-        """Record model and thinking level where the path does not say the same."""
-        projection = project(self.tree.context_path())
-        if projection.model != (self._model.provider, self._model.id):
-            self._journal.model_change(self._model.provider, self._model.id)
-        if projection.thinking_level != self.thinking_level:
-            self._journal.thinking_level_change(self.thinking_level)
+    @property
+    def hooks(self) -> HookRunner:
+        """Where handlers for compaction and tree events are registered."""
+        return self._parts.hooks
 
     # ------------------------------------------------------------ settings of the session
 
@@ -311,7 +261,8 @@ class AgentSession:
         if model == self._model:
             return
         self._model = model
-        if len(self.tree) and not self._busy:
+        self._compaction.forget()
+        if len(self.tree) and not self._worker.busy:
             self._journal.model_change(model.provider, model.id)
         self._bus.emit(ModelChanged(model.provider, model.id))
         self._bus.emit(ThinkingLevelChanged(self.thinking_level))
@@ -321,7 +272,7 @@ class AgentSession:
         if level == self._thinking_level:
             return
         self._thinking_level = level
-        if len(self.tree) and not self._busy:
+        if len(self.tree) and not self._worker.busy:
             self._journal.thinking_level_change(self.thinking_level)
         self._bus.emit(ThinkingLevelChanged(self.thinking_level))
 
@@ -334,26 +285,11 @@ class AgentSession:
 
     def stats(self) -> SessionStats:
         """Totals of what was counted so far; see `count_stored`."""
-        last = self._totals.last_answer
-        return SessionStats(
-            usage=self._totals.usage,
-            messages=dict(self._messages),
-            entries=len(self.tree),
-            cost_by_model=self._totals.cost_by_model(),
-            last_input_tokens=last.input or 0,
-            last_cache_read_tokens=last.cache_read or 0,
-        )
+        return self._numbers.stats()
 
     async def count_stored(self) -> None:
         """Add what the stored entries used, in a thread; new entries are counted as they come."""
-        tree, store = self.tree, self.store
-        ids, self._uncounted = self._uncounted, []
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
-            entries = await asyncio.to_thread(_load_all, store, part)
-            if tree is not self.tree:
-                return
-            self._totals.add_all(entries)
+        await self._numbers.count_stored()
 
     def context_usage(self) -> ContextUsage:
         """How full the model's window is with the current path."""
@@ -363,23 +299,6 @@ class AgentSession:
             window=self._model.context_window,
             estimated=estimate.usage_entry_id is None,
         )
-
-    def _reset_totals(self) -> None:
-        self._totals, self._messages, self._uncounted = UsageTotals(), {}, []
-        for entry_id in self.tree.ids():
-            head = self.tree.head(entry_id)
-            if head.role:
-                self._messages[head.role] = self._messages.get(head.role, 0) + 1
-            if counted(head.type, head.role):
-                self._uncounted.append(entry_id)
-
-    def _count(self, event: Event) -> None:
-        if not isinstance(event, EntryAppended):
-            return
-        self._totals.add(event.entry)
-        role = self.tree.head(event.entry.id).role
-        if role:
-            self._messages[role] = self._messages.get(role, 0) + 1
 
     # ------------------------------------------------------------ life
 
@@ -392,7 +311,8 @@ class AgentSession:
         """Hold another session from now on. The agent must be idle."""
         self._journal.store.close()
         self._journal = self._journal_of(opened)
-        self._reset_totals()
+        self._compaction.forget()
+        self._numbers = SessionNumbers(self._journal)
         for notice in opened.notices:
             self._bus.emit(Notice("warning", notice))
         self._bus.emit(SessionReplaced(reason))
@@ -410,9 +330,13 @@ class AgentSession:
 
     async def _settle(self) -> None:
         self._shell.cancel()
-        self._signal.set()
+        self._worker.stop_everything()
         await self.wait_idle()
         self.take_back_queue()
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, EntryAppended):
+            self._numbers.add(event.entry)
 
     def _journal_of(self, opened: OpenedSession) -> Journal:
         tree = SessionTree(opened.heads, opened.store)
@@ -431,7 +355,3 @@ class AgentSession:
             "PI_MODEL": self._model.id,
             "PI_REASONING_LEVEL": self.thinking_level,
         }
-
-
-def _load_all(store: SessionStore, ids: Sequence[str]) -> list[Entry]:
-    return [store.load(entry_id) for entry_id in ids]

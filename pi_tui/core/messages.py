@@ -159,6 +159,7 @@ class SystemMessage(Struct, frozen=True, rename="camel", tag_field="role", tag="
     """Prompt text, named prompt sections and tool declarations; a later one patches earlier ones.
 
     `sections`: name -> text, or None to remove. `tools_added` None means the field is absent.
+    `tools_removed` are names; the format stores each as an object with a `name`.
     """
 
     content: str | ContentList
@@ -389,12 +390,14 @@ def _system(d: Mapping[str, JSON]) -> Message:
             else None
         ),
         tools_added=tuple(added) if isinstance(added, list) else None,
-        tools_removed=(
-            tuple(name for name in removed if isinstance(name, str))
-            if isinstance(removed, list)
-            else None
-        ),
+        tools_removed=_tool_names(removed) if isinstance(removed, list) else None,
     )
+
+
+def _tool_names(removed: list[JSON]) -> tuple[str, ...]:
+    """The format names a removed tool by an object; a bare name is read too."""
+    names = (item.get("name") if isinstance(item, dict) else item for item in removed)
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _string_or_blocks(content: JSON) -> str | ContentList:
@@ -535,6 +538,10 @@ def message_to_data(message: Message) -> dict[str, JSON]:
         for key in ("sections", "toolsAdded", "toolsRemoved"):
             if data.get(key) is None:
                 data.pop(key, None)
+        if message.tools_added is not None:
+            data["toolsAdded"] = list(message.tools_added)
+        if message.tools_removed is not None:
+            data["toolsRemoved"] = [{"name": name} for name in message.tools_removed]
     if "content" in data and not isinstance(data["content"], str):
         data["content"] = content_to_data(message.content)  # type: ignore[union-attr]
     return data

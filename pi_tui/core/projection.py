@@ -47,7 +47,9 @@ BRANCH_SUMMARY_LEAD = "Summary of a side branch of this conversation that was le
 COMPACTION_SUMMARY_LEAD = "Summary of the earlier part of this conversation:"
 SHELL_LEAD = "Shell command run by the user:"
 
+# Named once: a union written at the place of the test would be built anew for each message.
 _Editable = UserMessage | AssistantMessage | ToolResultMessage | CustomMessage
+_Plain = (UserMessage, AssistantMessage, ToolResultMessage)
 
 
 class Projected(Struct, frozen=True):
@@ -296,7 +298,7 @@ def convert_to_llm(messages: Iterable[Message]) -> tuple[RequestMessage, ...]:
 
 def to_llm(message: Message) -> RequestMessage | None:
     """One message in a role the model knows; None when it is not sent as a message."""
-    if isinstance(message, UserMessage | AssistantMessage | ToolResultMessage):
+    if isinstance(message, _Plain):
         return message
     if isinstance(message, CustomMessage):
         return UserMessage(message.content, message.timestamp)

@@ -41,11 +41,17 @@ CHARS_PER_TOKEN = 4
 IMAGE_CHARS = 4800
 """What an image counts as, in characters."""
 
+_MAY_HOLD_FLOATS = frozenset({float, dict, list})
+
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3100-\u312f\u3130-\u318f\u31a0-\u31ff\u3200-\u4dbf"
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
     "\U0001b000-\U0001b16f\U00020000-\U000323af]"
 )
+
+
+_WITH_CONTENT = (UserMessage, CustomMessage, ToolResultMessage)
+_SUMMARIES = (BranchSummaryMessage, CompactionSummaryMessage)
 
 
 def utf16_length(text: str) -> int:
@@ -67,13 +73,14 @@ def compact_json(value: JSON) -> str:
 
 
 def _whole_floats(value: JSON) -> JSON:
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is float:
         return int(value) if value.is_integer() and abs(value) < 1e21 else value
-    if isinstance(value, dict):
-        if all(isinstance(item, str) for item in value.values()):
-            return value
-        return {key: _whole_floats(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if kind is dict:
+        for item in value.values():
+            if type(item) in _MAY_HOLD_FLOATS:
+                return {key: _whole_floats(item) for key, item in value.items()}
+    elif kind is list:
         return [_whole_floats(item) for item in value]
     return value
 
@@ -84,15 +91,16 @@ def _whole_floats(value: JSON) -> JSON:
 def counted_texts(message: Message) -> tuple[list[str], int]:
     """The texts of a message that cost tokens, and the number of its images.
 
-    Excluded shell output and unknown roles are never sent and cost nothing.
+    Unknown roles are never sent and cost nothing. Whether excluded shell output costs anything is
+    for `sent_tokens` to say.
     """
     if isinstance(message, AssistantMessage):
         return _assistant_texts(message), 0
-    if isinstance(message, UserMessage | CustomMessage | ToolResultMessage):
+    if isinstance(message, _WITH_CONTENT):
         return _content_texts(message.content)
     if isinstance(message, BashExecutionMessage):
-        return ([] if message.excluded else [message.command, message.output]), 0
-    if isinstance(message, BranchSummaryMessage | CompactionSummaryMessage):
+        return [message.command, message.output], 0
+    if isinstance(message, _SUMMARIES):
         return [message.summary], 0
     if isinstance(message, SystemMessage):
         texts, images = _content_texts(message.content)
@@ -120,6 +128,13 @@ def _assistant_texts(message: AssistantMessage) -> list[str]:
         elif isinstance(block, ToolCall):
             texts += [block.name, compact_json(block.arguments)]
     return texts
+
+
+def sent_tokens(message: Message, estimator: TokenEstimator) -> int:
+    """Estimate what a message costs in a context: excluded shell output is never sent, so 0."""
+    if isinstance(message, BashExecutionMessage) and message.excluded:
+        return 0
+    return estimator.message_tokens(message)
 
 
 class CharsEstimator:
@@ -199,7 +214,7 @@ def estimate_context(
             continue
         if not _is_current(path, messages[i].entry_id):
             break
-        trailing = sum(estimator.message_tokens(p.message) for p in messages[i + 1 :])
+        trailing = sum(sent_tokens(p.message, estimator) for p in messages[i + 1 :])
         return ContextEstimate(reported + trailing, reported, trailing, messages[i].entry_id)
     tokens = estimate_messages(messages, estimator)
     return ContextEstimate(tokens, 0, tokens, None)
@@ -213,7 +228,7 @@ def estimate_messages(messages: Sequence[Projected], estimator: TokenEstimator) 
         if isinstance(projected.message, SystemMessage):
             system.append(projected.message)
         else:
-            tokens += estimator.message_tokens(projected.message)
+            tokens += sent_tokens(projected.message, estimator)
     folded = fold_system(system)
     return tokens + (estimator.message_tokens(folded) if folded is not None else 0)
 

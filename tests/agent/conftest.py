@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pi_tui.agent.assembly import AgentSettings, AgentWorld
 from pi_tui.agent.queues import DeliveryMode
-from pi_tui.agent.recovery import RetryPolicy
-from pi_tui.agent.session import AgentSession, AgentSettings, AgentWorld
+from pi_tui.agent.retry_policy import RetryPolicy
+from pi_tui.agent.session import AgentSession
 from pi_tui.core.entries import Entry, SessionHeader
 from pi_tui.core.errors import StorageError, ToolError
 from pi_tui.core.events import Event

@@ -52,7 +52,7 @@ async def test_a_prompt_is_answered_and_stored(rig):
     rig.provider.add(reply(Text.of("Hel", "lo")))
     session = rig.session()
     outcome = await session.prompt("hi")
-    assert outcome.stop_reason == "stop"
+    assert outcome.last_answer.stop_reason == "stop"
     assert roles(rig.store) == ["model_change", "system", "user", "assistant"]
     assert messages(rig.store, AssistantMessage)[0].text == "Hello"
     request = rig.provider.requests[0]
@@ -462,7 +462,7 @@ async def test_a_listener_that_raises_does_not_end_the_run(rig):
 
     session.subscribe(bad)
     outcome = await session.prompt("hi")
-    assert outcome.stop_reason == "stop"
+    assert outcome.last_answer.stop_reason == "stop"
     assert seen and isinstance(seen[0]["exception"], ZeroDivisionError)
 
 

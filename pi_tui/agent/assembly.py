@@ -1,0 +1,177 @@
+"""Builds the parts of a session and ties them together; decides nothing.
+
+`AgentWorld` is what the wiring gives, `SessionState` what the session itself lets its parts see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from pi_tui.agent.answer import Answerer
+from pi_tui.agent.bus import EventBus
+from pi_tui.agent.compaction_control import CompactionControl, CompactionWorld
+from pi_tui.agent.compactor import Compactor
+from pi_tui.agent.context import ContextBuilder, PromptSections
+from pi_tui.agent.hooks import HookRunner
+from pi_tui.agent.journal import Journal
+from pi_tui.agent.loop import RunLoop, RunSettings
+from pi_tui.agent.queues import DeliveryMode, MessageQueues
+from pi_tui.agent.recovery import Recovery
+from pi_tui.agent.retry_policy import RetryPolicy
+from pi_tui.agent.shell_commands import ShellCommands
+from pi_tui.agent.summariser import Summariser, SummaryAsker
+from pi_tui.agent.tool_batch import ToolRunner
+from pi_tui.agent.worker import Worker
+from pi_tui.core.compaction.prepare import CompactionSettings
+from pi_tui.core.events import Activity
+from pi_tui.core.messages import ThinkingLevel
+from pi_tui.core.models import Model
+from pi_tui.core.protocols import (
+    Clock,
+    IdSource,
+    ModelSource,
+    OpenedSession,
+    Shell,
+    TokenEstimator,
+    Tool,
+)
+
+
+def default_compaction(model: Model) -> CompactionSettings:
+    """The built-in numbers, for every model."""
+    return CompactionSettings()
+
+
+class AgentSettings(Struct, frozen=True):
+    """What a session needs of the settings.
+
+    `compaction` resolves the numbers of a model and raises SettingsError for wrong values;
+    `summary_model` is the `provider/model` of the setting `compaction.model`.
+    """
+
+    model: Model
+    thinking_level: ThinkingLevel = "off"
+    steering_mode: DeliveryMode = "one-at-a-time"
+    follow_up_mode: DeliveryMode = "one-at-a-time"
+    retry: RetryPolicy = RetryPolicy()
+    compaction: Callable[[Model], CompactionSettings] = default_compaction
+    summary_model: str | None = None
+
+
+class SessionFactory(Protocol):
+    """Makes the storage of a new session in the present directory."""
+
+    def create(self, parent: str | None = None) -> OpenedSession: ...
+
+
+class AgentWorld(Struct, frozen=True):
+    """Everything outside the agent that a session uses."""
+
+    models: ModelSource
+    tools: tuple[Tool, ...]
+    shell: Shell
+    sections: PromptSections
+    clock: Clock
+    ids: IdSource
+    estimator: TokenEstimator
+    sessions: SessionFactory
+    cwd: str
+
+
+class SessionState(Struct, frozen=True):
+    """What the parts see of the session; each function is asked anew every time."""
+
+    bus: EventBus
+    journal: Callable[[], Journal]
+    settings: AgentSettings
+    run: RunSettings
+    queues: MessageQueues
+    context: ContextBuilder
+    activity: Callable[[], Activity]
+    set_activity: Callable[[Activity], None]
+    environment: Callable[[], dict[str, str]]
+
+
+class SessionParts(Struct, frozen=True):
+    """The parts a session delegates to."""
+
+    hooks: HookRunner
+    shell: ShellCommands
+    compaction: CompactionControl
+    worker: Worker
+
+
+def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
+    """Build the parts of one session."""
+    hooks = HookRunner(state.bus)
+    shell = ShellCommands(
+        world.shell,
+        state.bus,
+        journal=state.journal,
+        cwd=lambda: world.cwd,
+        may_store=lambda: state.activity() == "idle",
+    )
+    compaction = _compaction(world, state, hooks)
+    return SessionParts(hooks, shell, compaction, _worker(world, state, shell, compaction))
+
+
+def _compaction(world: AgentWorld, state: SessionState, hooks: HookRunner) -> CompactionControl:
+    summariser = Summariser(
+        world.models, state.bus, world.clock, policy=lambda: state.settings.retry
+    )
+    compactor = Compactor(
+        bus=state.bus, hooks=hooks, summariser=summariser, estimator=world.estimator
+    )
+
+    def asker() -> SummaryAsker:
+        model = state.run.model
+        if state.settings.summary_model is not None:
+            model = world.models.resolve(state.settings.summary_model)[0]
+        return SummaryAsker(model, state.run.thinking_level, state.run.session_id, "compaction")
+
+    seen = CompactionWorld(
+        journal=state.journal,
+        model=lambda: state.run.model,
+        settings=state.settings.compaction,
+        asker=asker,
+        activity=state.activity,
+        set_activity=state.set_activity,
+    )
+    return CompactionControl(compactor, seen, world.estimator, state.bus)
+
+
+def _worker(
+    world: AgentWorld, state: SessionState, shell: ShellCommands, compaction: CompactionControl
+) -> Worker:
+    tools = ToolRunner(world.tools, state.bus, cwd=lambda: world.cwd, environment=state.environment)
+    loop = RunLoop(
+        bus=state.bus,
+        answerer=Answerer(world.models, state.bus),
+        tools=tools,
+        context=state.context,
+        queues=state.queues,
+        at_safe_point=shell.store_waiting,
+        before_next_turn=compaction.check,
+    )
+    recovery = Recovery(
+        bus=state.bus,
+        loop=loop,
+        limits=state.context.limits,
+        compaction=compaction,
+        policy=lambda: state.settings.retry,
+        set_activity=state.set_activity,
+    )
+    return Worker(
+        bus=state.bus,
+        queues=state.queues,
+        recovery=recovery,
+        compaction=compaction,
+        context=state.context,
+        shell=shell,
+        settings=state.run,
+        journal=state.journal,
+        set_activity=state.set_activity,
+    )

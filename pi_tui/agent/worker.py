@@ -1,0 +1,157 @@
+"""The one background task of a session: runs, their queues, and compactions asked for while idle.
+
+At most one task works on a session. Whatever is submitted meanwhile waits in the queues and is
+delivered by the same task when it is done, so nobody has to press a key for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from pi_tui.agent.bus import EventBus
+from pi_tui.agent.compaction_control import CompactionControl
+from pi_tui.agent.compactor import CompactionOutcome, CompactRequest
+from pi_tui.agent.context import ContextBuilder
+from pi_tui.agent.journal import Journal
+from pi_tui.agent.loop import RunOutcome, RunSettings
+from pi_tui.agent.queues import Draft, MessageQueues
+from pi_tui.agent.recovery import Recovery
+from pi_tui.agent.signals import AbortSignal
+from pi_tui.core.events import Activity, AgentSettled, Notice, QueueUpdate
+from pi_tui.core.projection import project
+
+
+class SafePoints(Protocol):
+    """What waits for a moment at which entries may be appended."""
+
+    def store_waiting(self) -> None: ...
+
+
+class Worker:
+    """Does the work of one session, one thing at a time."""
+
+    def __init__(
+        self,
+        *,
+        bus: EventBus,
+        queues: MessageQueues,
+        recovery: Recovery,
+        compaction: CompactionControl,
+        context: ContextBuilder,
+        shell: SafePoints,
+        settings: RunSettings,
+        journal: Callable[[], Journal],
+        set_activity: Callable[[Activity], None],
+    ) -> None:
+        self._bus = bus
+        self._queues = queues
+        self._recovery = recovery
+        self._compaction = compaction
+        self._context = context
+        self._shell = shell
+        self._settings = settings
+        self._journal = journal
+        self._set_activity = set_activity
+        self._signal = AbortSignal()
+        self._task: asyncio.Task[Any] | None = None
+        self._run: asyncio.Task[RunOutcome | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self, drafts: Sequence[Draft]) -> asyncio.Task[RunOutcome | None]:
+        """Start a run; the session must not be busy."""
+        self._signal = AbortSignal()
+        self._set_activity("running")
+        return self._begin(self._work(tuple(drafts), self._signal))
+
+    def start_compaction(self, request: CompactRequest) -> asyncio.Task[CompactionOutcome]:
+        """Compact, then deliver what was queued meanwhile; the session must not be busy."""
+        self._signal = AbortSignal()
+        self._set_activity("compacting")
+        return self._begin(self._compact(request, self._signal))
+
+    def stop(self) -> bool:
+        """Stop the compaction in progress, else the run; False when nothing can be stopped."""
+        if self._compaction.cancel():
+            return True
+        if not self.busy or self._signal.is_set:
+            return False
+        self._signal.set()
+        return True
+
+    def stop_everything(self) -> None:
+        """Stop the run together with whatever it is doing."""
+        self._compaction.cancel()
+        self._signal.set()
+
+    async def wait(self) -> None:
+        """Wait for the task in progress."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        self._task = asyncio.get_running_loop().create_task(work)
+        return self._task
+
+    async def _work(self, drafts: tuple[Draft, ...], signal: AbortSignal) -> RunOutcome | None:
+        outcome: RunOutcome | None = None
+        try:
+            outcome = await self._deliver(drafts, signal)
+        except Exception as error:
+            self._bus.emit(Notice("error", f"internal error: {type(error).__name__}: {error}"))
+            raise
+        finally:
+            self._settle(aborted=outcome is None or outcome.aborted)
+        return outcome
+
+    async def _deliver(self, drafts: tuple[Draft, ...], signal: AbortSignal) -> RunOutcome | None:
+        outcome: RunOutcome | None = None
+        self._shell.store_waiting()
+        while drafts:
+            self._compaction.new_prompt()
+            await self._compaction.check(drafts)
+            self._store_settings()
+            self._context.store_system_message()
+            outcome = await self._recovery.drive(drafts, self._journal(), self._settings, signal)
+            await self._compaction.serve_waiting()
+            if outcome.aborted or outcome.error is not None or signal.is_set:
+                break
+            # Typed after the last poll of the run: nobody has to press a key for these.
+            drafts = self.take_next()
+        return outcome
+
+    async def _compact(self, request: CompactRequest, signal: AbortSignal) -> CompactionOutcome:
+        delivered: RunOutcome | None = None
+        try:
+            outcome = await self._compaction.manual(request)
+            if outcome.kind != "cancelled" and not signal.is_set and self._queues:
+                self._set_activity("running")
+                delivered = await self._deliver(self.take_next(), signal)
+        finally:
+            self._settle(aborted=delivered is not None and delivered.aborted)
+        return outcome
+
+    def take_next(self) -> tuple[Draft, ...]:
+        """What is due when nothing runs: steering first, else a follow-up."""
+        drafts = self._queues.take_steering() or self._queues.take_follow_up()
+        if drafts:
+            self._bus.emit(QueueUpdate(*self._queues.texts()))
+        return drafts
+
+    def _settle(self, *, aborted: bool) -> None:
+        self._set_activity("idle")
+        self._shell.store_waiting()
+        self._bus.emit(AgentSettled(aborted))
+
+    def _store_settings(self) -> None:
+        """Record model and thinking level where the path does not say the same."""
+        journal, model = self._journal(), self._settings.model
+        projection = project(journal.tree.context_path())
+        if projection.model != (model.provider, model.id):
+            journal.model_change(model.provider, model.id)
+        if projection.thinking_level != self._settings.thinking_level:
+            journal.thinking_level_change(self._settings.thinking_level)
