@@ -154,9 +154,9 @@ def main() -> NoReturn:
         stdout_is_terminal=_is_terminal(sys.stdout),
     )
     if options.mode == "interactive":
-        from pi_tui.tui.terminal import silence_terminal
+        from pi_tui.tui.terminal import hold_terminal
 
-        silence_terminal()
+        hold_terminal()
     from pi_tui.wiring import launch
 
     sys.exit(launch(options))

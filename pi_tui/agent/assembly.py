@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -79,6 +79,7 @@ class AgentWorld(Struct, frozen=True):
     estimator: TokenEstimator
     sessions: SessionFactory
     cwd: str
+    on_close: Callable[[], Awaitable[None]] | None = None
 
 
 class SessionState(Struct, frozen=True):
@@ -129,7 +130,7 @@ def _compaction(world: AgentWorld, state: SessionState, hooks: HookRunner) -> Co
     def asker() -> SummaryAsker:
         model = state.run.model
         if state.settings.summary_model is not None:
-            model = world.models.resolve(state.settings.summary_model)[0]
+            model = world.models.resolve(state.settings.summary_model).model
         return SummaryAsker(model, state.run.thinking_level, state.run.session_id, "compaction")
 
     seen = CompactionWorld(

@@ -27,6 +27,7 @@ from pi_tui.core.messages import SystemMessage
 from pi_tui.core.models import Model
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
+from pi_tui.core.tokens import sent_tokens
 
 
 class CompactionWorld(Struct, frozen=True):
@@ -198,7 +199,7 @@ class CompactionControl:
         messages = project(self._world.journal().tree.context_path()).messages
         fixed = kept = 0
         for projected in messages:
-            tokens = self._estimator.message_tokens(projected.message)
+            tokens = sent_tokens(projected.message, self._estimator)
             if isinstance(projected.message, SystemMessage):
                 fixed += tokens
             else:
@@ -230,7 +231,8 @@ class CompactionControl:
                 "error",
                 "the context is nearly full and nothing can be compacted: of the "
                 f"{model.context_window:,} tokens of {model.full_name} the system prompt and tools "
-                f"take about {fixed:,}, the messages about {kept:,}, and {settings.reserve_tokens:,} are reserved. Use a "
-                "larger model, fewer tools, or go back to an earlier point with /tree.",
+                f"take about {fixed:,}, the messages about {kept:,}, and "
+                f"{settings.reserve_tokens:,} are reserved. Use a larger model, fewer tools, or go "
+                "back to an earlier point with /tree.",
             )
         )

@@ -46,7 +46,7 @@ from pi_tui.core.events import (
 from pi_tui.core.messages import JSON, Usage
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import estimate_context
+from pi_tui.core.tokens import estimate_context, sent_tokens
 
 Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompact
 
@@ -113,7 +113,7 @@ class Compactor:
     ) -> tuple[list[Entry], Prepared]:
         if request.keep_tokens is not None:
             settings = structs.replace(settings, keep_recent_tokens=request.keep_tokens)
-        path = await journal.tree.context_path_in_thread()
+        path = journal.tree.context_path()
 
         def decide() -> Prepared:
             return prepare_compaction(
@@ -139,7 +139,7 @@ class Compactor:
             first_kept_entry_id=prepared.first_kept_entry_id,
             is_split_turn=prepared.is_split_turn,
             tokens_before=prepared.tokens_before,
-            tokens_kept=sum(self._estimator.message_tokens(p.message) for p in kept),
+            tokens_kept=sum(sent_tokens(p.message, self._estimator) for p in kept),
             read_files=prepared.files.read_files,
             modified_files=prepared.files.modified_files,
         )

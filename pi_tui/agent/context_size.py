@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pi_tui.core.projection import messages_of, project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import ContextEstimate, estimate_context, valid_usage_tokens
+from pi_tui.core.tokens import ContextEstimate, estimate_context, sent_tokens, valid_usage_tokens
 from pi_tui.core.tree import SessionTree
 
 
@@ -24,6 +24,6 @@ def estimate_leaf_context(tree: SessionTree, estimator: TokenEstimator) -> Conte
                 reported = valid_usage_tokens(message)
                 if reported is not None:
                     return ContextEstimate(reported + trailing, reported, trailing, entry_id)
-                trailing += estimator.message_tokens(message)
+                trailing += sent_tokens(message, estimator)
     path = tree.context_path()
     return estimate_context(path, project(path), estimator)

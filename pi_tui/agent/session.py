@@ -206,15 +206,17 @@ class AgentSession:
         With nothing to compact a running turn is left alone. Raises CompactionError while another
         compaction runs, SettingsError and ModelError when it cannot begin.
         """
-        if not self._worker.busy:
-            return await asyncio.shield(self._worker.start_compaction(request))
-        if not self._compaction.running:
+        if self._worker.busy and not self._compaction.running:
             preview = await self._compaction.preview(request)
             if isinstance(preview, CompactionOutcome):
                 return preview
-        if not self._worker.busy:
-            return await self.compact(request)
-        return await self._compaction.at_safe_point(request)
+        # The run may have ended while the preview was made.
+        if self._is_working():
+            return await self._compaction.at_safe_point(request)
+        return await asyncio.shield(self._worker.start_compaction(request))
+
+    def _is_working(self) -> bool:
+        return self._worker.busy
 
     async def preview_compaction(
         self, request: CompactRequest
@@ -327,6 +329,8 @@ class AgentSession:
         with suppress(OSError):
             await asyncio.to_thread(self.store.sync)
         self.store.close()
+        if self._world.on_close is not None:
+            await self._world.on_close()
 
     async def _settle(self) -> None:
         self._shell.cancel()

@@ -73,12 +73,12 @@ async def _model(call: CommandCall) -> None:
             call.ui.notify("info", f"model: {call.session.model.full_name}")
             return
         wanted = picked
-    model, level = models.resolve(wanted)
-    models.provider_for(model)  # a missing key is better told now than with the next message
-    call.session.set_model(model)
-    if level is not None:
-        call.session.set_thinking_level(level)
-    call.ui.notify("info", f"model: {model.full_name}")
+    choice = models.resolve(wanted)
+    models.provider_for(choice.model)  # a missing key is better told now than with the next message
+    call.session.set_model(choice.model)
+    if choice.thinking_level is not None:
+        call.session.set_thinking_level(choice.thinking_level)
+    call.ui.notify("info", f"model: {choice.model.full_name}")
 
 
 def _model_detail(model: Model) -> str:

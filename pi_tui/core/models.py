@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from pi_tui.core.messages import JSON, Cost, Usage
+from pi_tui.core.messages import JSON, Cost, ThinkingLevel, Usage
 
 
 class ModelCost(Struct, frozen=True, rename="camel"):
@@ -42,6 +42,13 @@ class Model(Struct, frozen=True, rename="camel"):
     def full_name(self) -> str:
         """`provider/id`; the id may hold further slashes."""
         return f"{self.provider}/{self.id}"
+
+
+class ModelChoice(Struct, frozen=True):
+    """A model as the user named it, with the thinking level if one was named too."""
+
+    model: Model
+    thinking_level: ThinkingLevel | None = None
 
 
 def price(model: Model, usage: Usage) -> Usage:

@@ -21,7 +21,7 @@ from pi_tui.core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from pi_tui.core.models import Model
+from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.streaming import StreamEvent
 
 RequestMessage = UserMessage | AssistantMessage | ToolResultMessage
@@ -67,7 +67,7 @@ class ModelSource(Protocol):
         """Models that could be used now: a key is set, or none is needed."""
         ...
 
-    def resolve(self, reference: str) -> tuple[Model, ThinkingLevel | None]:
+    def resolve(self, reference: str) -> ModelChoice:
         """What `provider/id[:thinking]`, a bare id or a unique pattern means.
 
         Raises ModelError, with the nearest names, when nothing or more than one thing fits.

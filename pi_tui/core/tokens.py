@@ -8,7 +8,6 @@ describe the present context.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 
@@ -114,8 +113,14 @@ def counted_texts(message: Message) -> tuple[list[str], int]:
 def _content_texts(content: str | Sequence[Content]) -> tuple[list[str], int]:
     if isinstance(content, str):
         return [content], 0
-    texts = [block.text for block in content if isinstance(block, TextContent)]
-    return texts, sum(isinstance(block, ImageContent) for block in content)
+    texts = []
+    images = 0
+    for block in content:
+        if isinstance(block, TextContent):
+            texts.append(block.text)
+        elif isinstance(block, ImageContent):
+            images += 1
+    return texts, images
 
 
 def _assistant_texts(message: AssistantMessage) -> list[str]:
@@ -145,24 +150,26 @@ class CharsEstimator:
     """
 
     def __init__(self, *, cjk: bool = False) -> None:
-        self._cjk = cjk
+        self._chars = _chars_with_cjk if cjk else utf16_length
 
     def message_tokens(self, message: Message) -> int:
         """Estimate one message."""
         texts, images = counted_texts(message)
         chars = images * IMAGE_CHARS + sum(map(self._chars, texts))
-        return math.ceil(chars / CHARS_PER_TOKEN)
+        return -(-chars // CHARS_PER_TOKEN)
 
     def text_tokens(self, text: str) -> int:
         """Estimate a text that stands alone."""
-        return math.ceil(self._chars(text) / CHARS_PER_TOKEN)
+        return -(-self._chars(text) // CHARS_PER_TOKEN)
 
-    def _chars(self, text: str) -> int:
-        length = utf16_length(text)
-        if not self._cjk or text.isascii():
-            return length
-        wide = _CJK.findall(text)
-        return length + sum(CHARS_PER_TOKEN - (2 if char > "\uffff" else 1) for char in wide)
+
+def _chars_with_cjk(text: str) -> int:
+    """A length in which each character of those scripts counts as a whole token."""
+    length = utf16_length(text)
+    if text.isascii():
+        return length
+    wide = _CJK.findall(text)
+    return length + sum(CHARS_PER_TOKEN - (2 if char > "\uffff" else 1) for char in wide)
 
 
 # ---------------------------------------------------------------- a context

@@ -16,7 +16,7 @@ from pi_tui.core.entries import Entry, SessionHeader
 from pi_tui.core.errors import StorageError, ToolError
 from pi_tui.core.events import Event
 from pi_tui.core.messages import JSON, ToolDeclaration, text_content
-from pi_tui.core.models import Model
+from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import (
     OpenedSession,
     Provider,
@@ -114,10 +114,10 @@ class OneProvider:
     def available(self) -> Sequence[Model]:
         return self.models
 
-    def resolve(self, reference: str) -> tuple[Model, None]:
+    def resolve(self, reference: str) -> ModelChoice:
         found = self.find(reference)
         assert found is not None
-        return found, None
+        return ModelChoice(found)
 
     def provider_for(self, model: Model) -> Provider:
         return self.provider

@@ -25,7 +25,7 @@ from pi_tui.core.compaction.cut import (
 from pi_tui.core.compaction.files import FileLists, FileOps
 from pi_tui.core.entries import CompactionEntry, Entry
 from pi_tui.core.errors import CompactionError
-from pi_tui.core.messages import JSON, Message, SystemMessage, Usage
+from pi_tui.core.messages import JSON, Message, SystemMessage, ToolResultMessage, Usage
 from pi_tui.core.projection import Projected, Projection
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.tokens import estimate_context
@@ -132,7 +132,7 @@ def prepare_compaction(
         problem = kept_entry_problem(projection, keep_from)
         if problem is not None:
             raise CompactionError(problem)
-        cut = cut_at(rows, next(i for i, row in enumerate(rows) if row.entry.id == keep_from))
+        cut = cut_at(rows, _first_sent(rows, keep_from))
     else:
         cut = find_cut(rows, settings.keep_recent_tokens, estimator)
     history, turn_prefix = _parts(rows, cut)
@@ -160,15 +160,26 @@ def kept_entry_problem(projection: Projection, entry_id: str) -> str | None:
 
     For entries the user chose, and to check what a hook answered.
     """
-    row = next((row for row in working_range(projection) if row.entry.id == entry_id), None)
-    if row is None:
+    rows = working_range(projection)
+    if all(row.entry.id != entry_id for row in rows):
         return "The first entry to keep is not in the present context of this branch."
-    if row.message is not None and not is_candidate(row):
+    at = _first_sent(rows, entry_id)
+    if at < len(rows) and isinstance(rows[at].message, ToolResultMessage):
         return (
             "Nothing can be kept from that entry on: a tool result may not be separated from its "
             "call. Choose the answer that made the call, or a message of the user."
         )
+    if at < len(rows) and not is_candidate(rows[at]):
+        return "Nothing can be kept from that entry on. Choose a message of the user or an answer."
     return None
+
+
+def _first_sent(rows: Sequence[Row], entry_id: str) -> int:
+    """Index of the first row from an entry on that gives a message."""
+    at = next(i for i, row in enumerate(rows) if row.entry.id == entry_id)
+    while at < len(rows) and rows[at].message is None:
+        at += 1
+    return at
 
 
 def compaction_entry(

@@ -1,0 +1,1 @@
+"""Session files: `jsonl` opens and creates, `listing` finds, `fork` copies, `memory` forgets."""

@@ -1,0 +1,103 @@
+"""One line of a session file: bytes to JSON value and back.
+
+Reading accepts what the format's other writers produce: lone surrogates and broken UTF-8 (both
+become U+FFFD), numbers out of range, any depth of nesting. Writing gives exactly one line,
+whatever the text holds. Nothing here knows where a line stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from pi_tui.core.messages import JSON
+from pi_tui.storage.nesting import MAX_DEPTH, decode_capped, is_deep, number
+
+_decode = msgspec.json.Decoder().decode
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+_GLUE = re.compile(rb'(?<![\[,:\s]){"type":"')
+_EDGES = b"\0 \t\r\n"
+
+
+def decode_line(line: bytes) -> JSON:
+    """Decode one line. Raises ValueError when it is not JSON."""
+    try:
+        value = _decode(line)
+    except RecursionError:
+        return _mended(decode_capped(line.decode("utf-8", "replace")))
+    except msgspec.MsgspecError:
+        return _decode_oddities(line.decode("utf-8", "replace"))
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and is_deep(value):
+        return decode_capped(line.decode("utf-8", "replace"))
+    return value
+
+
+def _decode_oddities(text: str) -> JSON:
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_int=number)
+    except RecursionError:
+        return _mended(decode_capped(text))
+    if is_deep(value):
+        value = decode_capped(text)
+    return _mended(value)
+
+
+def _refuse(constant: str) -> JSON:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def encode_line(data: Mapping[str, JSON]) -> bytes:
+    """Encode one object as one line, line end included; JSON compact, text as UTF-8.
+
+    Characters at which careless readers split lines are escaped, lone surrogates replaced, values
+    JSON has no form for written as text. Raises RecursionError for absurdly deep values.
+    """
+    try:
+        line = _encoder.encode(data)
+    except UnicodeEncodeError:
+        line = _encoder.encode(_mended(data))
+    if b"\xe2\x80" in line:
+        line = line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    if b"\xc2\x85" in line:
+        line = line.replace(b"\xc2\x85", b"\\u0085")
+    return line + b"\n"
+
+
+def _mended(value: JSON) -> JSON:
+    """The same value with lone surrogates replaced and surrogate pairs joined."""
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mended(item) for item in value]
+    return value
+
+
+def pieces_of(line: bytes) -> list[tuple[int, bytes]]:
+    """Parts of a bad line that may be whole entries, with their offsets in the line.
+
+    A crash leaves blocks of NUL bytes, and a careless writer glues its entry to a fragment. An
+    entry begins with its type; such a beginning directly after anything but `[`, `,`, `:` or white
+    space cannot be inside a JSON value, so a line is cut exactly there.
+    """
+    starts = [0, *(found.start() for found in _GLUE.finditer(line) if found.start())]
+    ends = [*starts[1:], len(line)]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        piece = line[start:end]
+        body = piece.lstrip(_EDGES)
+        if body:
+            found.append((start + len(piece) - len(body), body.rstrip(_EDGES)))
+    return found
+
+
+def is_blank(line: bytes) -> bool:
+    """True for a line of nothing but white space."""
+    return not line.strip()

@@ -1,0 +1,138 @@
+"""What a list of sessions shows of one file, read without decoding its messages.
+
+Texts are cut and otherwise as they stand in the file: foreign, to be sanitised before they are
+shown. Times are Unix milliseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from pi_tui.core.entries import SessionHeader, timestamp_ms
+from pi_tui.core.messages import JSON, content_from_data, text_of
+from pi_tui.storage.filesystem import FileSystem
+from pi_tui.storage.index import blocks, find_header
+from pi_tui.storage.lines import decode_line
+
+TEXT_MAX_CHARS = 400
+
+
+class SessionSummary(Struct, frozen=True):
+    """One session in a list.
+
+    `cwd` is the directory recorded in the header ("" when there is none), `parent` the session it
+    was forked from, `name` what the user called it, `first_text` the first user message.
+    """
+
+    path: str
+    id: str
+    cwd: str
+    name: str | None
+    first_text: str
+    message_count: int
+    created_ms: int | None
+    modified_ms: int
+    size_bytes: int
+    parent: str | None = None
+
+
+class _Message(Struct, gc=False):
+    role: str = ""
+
+
+class _Line(Struct, gc=False):
+    type: str = ""
+    name: str = ""
+    message: _Message | None = None
+
+
+def read_header(fs: FileSystem, path: str) -> SessionHeader | None:
+    """The header of a file, or None when it is no session. Raises OSError."""
+    fd = fs.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        header = find_header(fs, fd)
+    finally:
+        fs.close(fd)
+    return header.value if header is not None else None
+
+
+def summarise(
+    fs: FileSystem, path: str, size_bytes: int, modified_ms: int
+) -> SessionSummary | None:
+    """Read the summary of a file; None when it is no session. Raises OSError."""
+    fd = fs.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        header = find_header(fs, fd)
+        if header is None:
+            return None
+        name, first_text, message_count = _scan(fs, fd, header.end)
+    finally:
+        fs.close(fd)
+    found = header.value
+    return SessionSummary(
+        path=path,
+        id=found.id,
+        cwd=found.cwd,
+        name=name,
+        first_text=first_text,
+        message_count=message_count,
+        created_ms=timestamp_ms(found.timestamp),
+        modified_ms=modified_ms,
+        size_bytes=size_bytes,
+        parent=None if found.parent_session is UNSET else found.parent_session,
+    )
+
+
+def _scan(fs: FileSystem, fd: int, offset: int) -> tuple[str | None, str, int]:
+    """Name, first user text and number of messages after the header."""
+    decode = msgspec.json.Decoder(_Line).decode
+    name: str | None = None
+    first_text = ""
+    message_count = 0
+    for line in _lines(fs, fd, offset):
+        try:
+            fields = decode(line)
+        except (msgspec.MsgspecError, RecursionError):
+            fields = _odd_line(line)
+        if fields.type == "message":
+            message_count += 1
+            if not first_text and fields.message is not None and fields.message.role == "user":
+                first_text = _text(line)
+        elif fields.type == "session_info":
+            name = fields.name.strip()[:TEXT_MAX_CHARS] or None
+    return name, first_text, message_count
+
+
+def _lines(fs: FileSystem, fd: int, offset: int) -> Iterator[bytes]:
+    for _, lines, _ in blocks(fs, fd, offset):
+        yield from lines
+
+
+def _odd_line(line: bytes) -> _Line:
+    """A line the quick way refuses, usually for a field of another type than ours."""
+    data = _object(line.strip(b"\0 \t\r"))
+    kind, name, message = data.get("type"), data.get("name"), data.get("message")
+    role = message.get("role") if isinstance(message, dict) else None
+    return _Line(
+        type=kind if isinstance(kind, str) else "",
+        name=name if isinstance(name, str) else "",
+        message=_Message(role) if isinstance(role, str) else None,
+    )
+
+
+def _text(line: bytes) -> str:
+    message = _object(line.strip(b"\0 \t\r")).get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return text_of(content_from_data(content)).strip()[:TEXT_MAX_CHARS]
+
+
+def _object(line: bytes) -> dict[str, JSON]:
+    try:
+        data = decode_line(line)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}

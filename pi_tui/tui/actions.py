@@ -1,0 +1,142 @@
+"""The application's actions: what Escape, Ctrl+C and the other keys do outside the text.
+
+An action answers False when it does not apply at the moment; then the key's next meaning is tried.
+Times are seconds of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pi_tui.commands.builtin import thinking_levels
+from pi_tui.tui.terminal import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from pi_tui.tui.app import PiTuiApp
+
+TWICE_S = 0.5
+
+
+class AppActions:
+    """Maps action ids to what the app does."""
+
+    def __init__(self, app: PiTuiApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock = clock
+        self._cleared_s = self._escaped_s = float("-inf")
+        transcript = app.transcript
+        self._table: dict[str, Callable[[], bool | None]] = {
+            "app.interrupt": self._interrupt,
+            "app.clear": self._clear,
+            "app.exit": self._exit,
+            "app.suspend": app.suspend_process,
+            "app.editor.external": app.edit_externally,
+            "app.message.copy": lambda: app.desk.run_command("/copy"),
+            "app.message.followUp": lambda: app.desk.send("followUp"),
+            "app.message.dequeue": lambda: app.desk.take_back() > 0,
+            "app.tools.expand": transcript.toggle_tools,
+            "app.thinking.toggle": transcript.toggle_thinking,
+            "app.thinking.cycle": self._cycle_thinking,
+            "app.model.select": lambda: app.desk.run_command("/model"),
+            "app.model.cycleForward": lambda: self._cycle_model(1),
+            "app.model.cycleBackward": lambda: self._cycle_model(-1),
+            "app.session.new": lambda: app.desk.run_command("/new"),
+            "app.session.tree": lambda: app.desk.run_command("/tree"),
+            "app.session.fork": lambda: app.desk.run_command("/fork"),
+            "app.session.resume": lambda: app.desk.run_command("/resume"),
+            "tui.input.submit": self._submit,
+            "tui.altScreen.pageUp": lambda: self._scroll(transcript.page_up),
+            "tui.altScreen.pageDown": lambda: self._scroll(transcript.page_down),
+            "tui.altScreen.top": transcript.scroll_top,
+            "tui.altScreen.bottom": transcript.scroll_bottom,
+        }
+
+    def perform(self, action: str) -> bool:
+        """Carry out an action; False when it is not one of these or does not apply."""
+        handler = self._table.get(action)
+        return handler is not None and handler() is not False
+
+    def _scroll(self, move: Callable[[], None]) -> bool:
+        if self._app.editor.menu.is_open:
+            return False
+        move()
+        return True
+
+    def _submit(self) -> None:
+        app = self._app
+        editor = app.editor
+        if editor.menu.is_open and not editor.accept_completion():
+            return
+        buffer = editor.buffer
+        before = buffer.text[: buffer.cursor]
+        if before.endswith("\\") and not before.endswith("\\\\"):
+            buffer.replace(buffer.cursor - 1, buffer.cursor, "\n")
+            editor.changed()
+            return
+        app.desk.send("steer")
+
+    def _interrupt(self) -> bool:
+        app = self._app
+        if app.editor.close_completion():
+            return True
+        if app.session.abort():
+            app.desk.take_back()
+            return True
+        if app.session.activity != "idle":  # stopping already
+            return True
+        now_s = self._clock()
+        twice = now_s - self._escaped_s <= TWICE_S
+        self._escaped_s = float("-inf") if twice else now_s
+        if twice and not app.editor.buffer.text and app.options.double_escape != "none":
+            app.desk.run_command(f"/{app.options.double_escape}")
+        return True
+
+    def _clear(self) -> bool:
+        app = self._app
+        if app.copy_selection():
+            return True
+        now_s = self._clock()
+        if now_s - self._cleared_s <= TWICE_S and not app.editor.buffer.text:
+            app.exit(return_code=EXIT_INTERRUPTED)
+            return True
+        self._cleared_s = now_s
+        if app.editor.buffer.text:
+            app.editor.clear()
+        else:
+            key = app.keys.label("app.clear")
+            app.live.notice("info", f"{key} again exits", "exit")
+        return True
+
+    def _exit(self) -> bool:
+        if self._app.editor.buffer.text:
+            return False
+        self._app.exit(return_code=0)
+        return True
+
+    def _cycle_thinking(self) -> bool:
+        app = self._app
+        model = app.session.model
+        if not model.reasoning:
+            app.ui.notify("info", f"thinking: {model.id} has no thinking levels")
+            return True
+        offered = thinking_levels(model)
+        now = app.session.thinking_level
+        at = offered.index(now) if now in offered else -1
+        app.session.set_thinking_level(offered[(at + 1) % len(offered)])
+        app.ui.notify("info", f"thinking: {app.session.thinking_level}")
+        return True
+
+    def _cycle_model(self, step: int) -> bool:
+        app = self._app
+        models = list(app.session.models.available())
+        names = [model.full_name for model in models]
+        now = app.session.model.full_name
+        if not models or names == [now]:
+            app.ui.notify("info", "model: there is only one")
+            return True
+        at = names.index(now) if now in names else -1
+        app.session.set_model(models[(at + step) % len(models)])
+        app.ui.notify("info", f"model: {app.session.model.full_name}")
+        return True

@@ -1,0 +1,411 @@
+"""The full-screen application: it puts the parts together and passes things on.
+
+`run_tui` is the one entry point. The app class holds the widgets and what they share, receives keys
+and events, and leaves every decision to its parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import time
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from textual import events
+from textual.app import App, ComposeResult
+
+from pi_tui.agent.session import AgentSession
+from pi_tui.commands.registry import CommandRegistry
+from pi_tui.core.errors import PiTuiError, StorageError
+from pi_tui.core.transcript import Block, NoticeBlock, UserBlock, blocks_of
+from pi_tui.tui.actions import AppActions
+from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
+from pi_tui.tui.command_ui import TuiCommandUI
+from pi_tui.tui.crash import crash_report, hide_secrets
+from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.driver import TerminalDriver, set_escape_delay
+from pi_tui.tui.editor.commands import CommandCompleter
+from pi_tui.tui.editor.history import PromptHistory
+from pi_tui.tui.editor.widget import PromptEditor
+from pi_tui.tui.external_editor import ExternalEditor
+from pi_tui.tui.footer import StatusFooter
+from pi_tui.tui.footer_source import FooterSource
+from pi_tui.tui.git_branch import git_branch
+from pi_tui.tui.history_loader import PathReader
+from pi_tui.tui.keys import KeyMap, normalise_key
+from pi_tui.tui.live_transcript import LiveTranscript
+from pi_tui.tui.options import TuiOptions
+from pi_tui.tui.palette import Palette
+from pi_tui.tui.prompt import PromptDesk
+from pi_tui.tui.queue_view import QueueView
+from pi_tui.tui.terminal import EXIT_INTERRUPTED, TerminalGuard, Terminated, hold_terminal
+from pi_tui.tui.theme import PLAIN, textual_theme
+from pi_tui.tui.transcript import Transcript
+from pi_tui.tui.view_state import StatusState, spinner
+
+T = TypeVar("T")
+
+SCOPES = ("app.", "tui.input.", "tui.altScreen.", "tui.editor.")
+"""Where a key is looked up while the editor has the keyboard, in this order."""
+
+
+class PiTuiApp(App[None], inherit_bindings=False):
+    """Transcript, queue, editor (or a panel in its place), footer."""
+
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+    CSS = "Transcript { height: 1fr; }"
+
+    def __init__(
+        self,
+        session: AgentSession,
+        registry: CommandRegistry,
+        options: TuiOptions,
+    ) -> None:
+        super().__init__(driver_class=TerminalDriver)
+        theme = options.theme or PLAIN
+        self.session = session
+        self.options = options
+        self.keys = KeyMap(options.keybindings)
+        self.palette = Palette(theme)
+        self.transcript = Transcript(theme, show_thinking=not options.hide_thinking)
+        self.live = LiveTranscript(self.transcript)
+        self.queue_view = QueueView(self.palette, self.keys.label("app.message.dequeue"))
+        self.editor = PromptEditor(
+            self.palette.ink,
+            completers=(CommandCompleter(registry),),
+            menu_rows=options.completion_rows,
+        )
+        self.footer = StatusFooter(self.palette)
+        self.footer_source = FooterSource(session, options)
+        self.ui = TuiCommandUI(self)
+        self.desk = PromptDesk(session, registry, self.ui, self.editor, self.spawn)
+        self.actions = AppActions(self)
+        self.external_editor = ExternalEditor(options.editor_command)
+        self.crash: BaseException | None = None
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._panels: list[Panel[Any]] = []
+        self._head: list[Block] = [
+            NoticeBlock(f"startup:{number}", line.level, line.text)
+            for number, line in enumerate(options.startup)
+        ]
+        self._status: StatusState | None = None
+        self._bridge: SessionBridge | None = None
+        self._shown_path: Rebuild | None = None
+        self.register_theme(textual_theme(theme))
+        self.theme = theme.name
+
+    def compose(self) -> ComposeResult:
+        yield self.transcript
+        yield self.queue_view
+        yield self.editor
+        yield self.footer
+
+    # ------------------------------------------------------------ start
+
+    def on_mount(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._background_error)
+        self._status = StatusState(self.session.activity, time.monotonic())
+        self._bridge = SessionBridge(self.session, self.live, self._status, self)
+        self._bridge.start()
+        self._fit(self.size.height)
+        self._thinking_colour()
+        self.footer.show(self.footer_source.facts())
+        self.queue_changed(*self.session.queued)
+        self.status_changed()
+        if self.options.initial_text:
+            self.editor.set_text(self.options.initial_text)
+        tree = self.session.tree
+        self.path_changed(Rebuild(tree, tuple(tree.path_ids())))
+        for problem in self.keys.problems:
+            self.live.notice("warning", problem)
+        self.call_after_refresh(self._painted)
+
+    def _painted(self) -> None:
+        """What nobody has to wait for, and the first message."""
+        self.spawn(self._read_numbers())
+        if self.options.after_paint is not None:
+            self.spawn(self.options.after_paint())
+        if self.options.initial_message:
+            self.session.submit(self.options.initial_message)
+
+    async def _read_numbers(self) -> None:
+        source = self.footer_source
+        await self._read_branch()
+        await self.session.count_stored()
+        source.show_provider = len({m.provider for m in self.session.models.available()}) > 1
+        source.numbers_ready = True
+        self.footer_changed()
+
+    async def _read_branch(self) -> None:
+        self.footer_source.branch = await asyncio.to_thread(git_branch, self.session.cwd)
+
+    # ------------------------------------------------------------ input
+
+    async def on_event(self, event: events.Event) -> None:
+        # Keys are handled here, at once and in order: on the way through the widgets' queues a key
+        # could overtake the opening of a panel, and a binding the characters before it.
+        if isinstance(event, events.Key):
+            self._key(normalise_key(event.key), event.character if event.is_printable else None)
+        elif isinstance(event, events.Paste):
+            self._paste(event.text)
+        else:
+            await super().on_event(event)
+
+    def _key(self, name: str, character: str | None) -> None:
+        if self._panels:
+            self._panels[-1].key(name, character)
+            return
+        for action in self.keys.actions(name, SCOPES):
+            if self.actions.perform(action) or self.editor.run(action):
+                return
+        if character is not None:
+            self.editor.insert(character)
+
+    def _paste(self, text: str) -> None:
+        if self._panels:
+            self._panels[-1].paste(text)
+        else:
+            self.editor.paste(text)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._fit(event.size.height)
+
+    def _fit(self, rows: int) -> None:
+        self.editor.set_available_rows(rows)
+        for panel in self._panels:
+            panel.set_available_rows(rows)
+
+    # ------------------------------------------------------------ what the bridge tells
+
+    def status_changed(self) -> None:
+        now_s = time.monotonic()
+        text = "" if self._status is None else self._status.text(now_s, self._cancel_key)
+        self.editor.set_status(f"{spinner(now_s)} {text}" if text else "")
+        if self._status is not None and not self._status.busy:
+            self.spawn(self._after_work())
+
+    def footer_changed(self) -> None:
+        self.footer.show(self.footer_source.facts())
+        self._thinking_colour()
+
+    def queue_changed(self, steering: tuple[str, ...], follow_up: tuple[str, ...]) -> None:
+        self.queue_view.show(steering, follow_up)
+
+    def path_changed(self, rebuild: Rebuild) -> None:
+        reader = PathReader(rebuild.tree, rebuild.path_ids)
+        try:
+            blocks = blocks_of(reader.end())
+        except StorageError as error:
+            self.live.notice("error", error.message)
+            return
+        self._shown_path = rebuild
+        self.live.rebuild([*self._head, *blocks])
+        self.editor.history = PromptHistory(_prompts(blocks))
+        if not reader.complete_at_once:
+            self.spawn(self._load_beginning(rebuild, reader))
+
+    async def _load_beginning(self, rebuild: Rebuild, reader: PathReader) -> None:
+        try:
+            beginning = blocks_of(await reader.beginning())
+        except StorageError as error:
+            self.live.notice("error", error.message)
+            return
+        while self.live.streaming:
+            await self.session.wait_idle()
+            await asyncio.sleep(FRAME_S)  # for the events that are still to be folded
+        if rebuild is self._shown_path:
+            self.live.put_before(beginning, after=len(self._head))
+            self.editor.history.extend_back(_prompts(beginning))
+
+    async def _after_work(self) -> None:
+        """Commands of the agent may have switched the branch."""
+        before = self.footer_source.branch
+        await self._read_branch()
+        if self.footer_source.branch != before:
+            self.footer_changed()
+
+    def _thinking_colour(self) -> None:
+        level = self.session.thinking_level
+        self.editor.set_border_colour(f"thinking{level.capitalize()}")
+
+    @property
+    def _cancel_key(self) -> str:
+        return self.keys.label("app.interrupt")
+
+    # ------------------------------------------------------------ panels
+
+    async def open_panel(self, panel: Panel[T]) -> T | None:
+        """Show a panel in the editor's place until it has a result."""
+        self._panels.append(panel)
+        self.editor.display = False
+        for other in self._panels[:-1]:
+            other.display = False
+        await self.mount(panel, before=self.footer)
+        panel.set_available_rows(self.size.height)
+        try:
+            return await panel.result
+        finally:
+            self._panels.remove(panel)
+            panel.remove()
+            if self._panels:
+                self._panels[-1].display = True
+            else:
+                self.editor.display = True
+
+    # ------------------------------------------------------------ terminal
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """Send a control sequence of our own making."""
+        if self._driver is not None:
+            self._driver.write(sequence)
+
+    def copy_selection(self) -> bool:
+        """Copy what is selected with the mouse; False when nothing is."""
+        text = self.screen.get_selected_text()
+        if not text:
+            return False
+        self.ui.copy(text)
+        self.screen.clear_selection()
+        self.ui.notify("info", f"copied: {len(text):,} characters")
+        return True
+
+    def suspend_process(self) -> None:
+        """Stop until the shell continues the program."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.suspend_process()
+
+    def edit_externally(self) -> None:
+        """Open the external editor with the text."""
+        if not self.external_editor.running:
+            self.spawn(self._edit_externally())
+
+    async def _edit_externally(self) -> None:
+        buffer = self.editor.buffer
+        try:
+            with self.suspend():
+                try:
+                    text = await self.external_editor.edit(buffer.expanded())
+                finally:
+                    if isinstance(self._driver, TerminalDriver):
+                        self._driver.take_terminal_back()
+        except PiTuiError as error:
+            self.ui.notify("error", f"{error.message}. {error.hint or ''}".strip())
+            return
+        buffer.set_edited_text(text)
+        self.editor.changed(complete=False)
+
+    def _set_pointer_shape(self, shape: str) -> None:
+        """The mouse pointer is the terminal's business."""
+
+    # ------------------------------------------------------------ work and faults
+
+    def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+        """Run something in the background; a fault in it becomes a line on screen."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._spawned_done)
+        return task
+
+    def _spawned_done(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tell_fault(error)
+
+    def _background_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self._tell_fault(error)
+        elif error is None:
+            self.live.notice("error", f"internal error: {context.get('message', 'unknown')}")
+
+    def _tell_fault(self, error: BaseException) -> None:
+        text = hide_secrets(
+            f"internal error: {type(error).__name__}: {error}", self.options.secrets
+        )
+        if self.is_running:
+            self.live.notice("error", text)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault in the screen itself: end, and report it on the normal screen."""
+        if self.crash is None:
+            self.crash = error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()  # the report is printed by `run_tui`, without values
+
+    def panic(self, *renderables: object) -> None:
+        self._close_messages_no_wait()
+
+    async def shut_down(self) -> None:
+        """After the screen is gone: end what was started from here."""
+        if self._bridge is not None:
+            self._bridge.stop()
+        await self.external_editor.stop()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _prompts(blocks: Iterable[Block]) -> list[str]:
+    return [block.text for block in blocks if isinstance(block, UserBlock) and block.text]
+
+
+def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOptions) -> int:
+    """Run the full-screen front end until the person leaves; returns the exit code.
+
+    Closes the session. The terminal is as it was before when this returns, however it ended.
+    """
+    guard = hold_terminal()
+    guard.remote = options.remote
+    set_escape_delay(max(options.escape_delay_s, 0.1 if options.remote else 0.0))
+    crash: BaseException | None = None
+    code = 1
+    try:
+        with guard:
+            code, crash = asyncio.run(_run(session, registry, options, guard))
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except Terminated as signalled:
+        code = signalled.exit_code
+    except Exception as error:  # noqa: BLE001 - the last place that can still tell anybody
+        crash = error
+    if guard.signalled is not None:
+        code = 128 + guard.signalled
+    with suppress(OSError):  # after a hang-up nobody reads this
+        if crash is not None:
+            sys.stderr.write(crash_report(crash, options.secrets))
+            sys.stderr.flush()
+        if len(session.tree) and session.store.path is not None:
+            sys.stdout.write(f"{options.resume_command} {shlex.quote(session.session_id)}\n")
+            sys.stdout.flush()
+    return code
+
+
+async def _run(
+    session: AgentSession, registry: CommandRegistry, options: TuiOptions, guard: TerminalGuard
+) -> tuple[int, BaseException | None]:
+    loop = asyncio.get_running_loop()
+    app = PiTuiApp(session, registry, options)
+
+    def end(signum: int) -> None:
+        loop.call_soon_threadsafe(lambda: app.exit(return_code=128 + signum))
+
+    guard.on_signal = end
+    try:
+        await app.run_async()
+    finally:
+        guard.on_signal = _ending_already
+        await app.shut_down()
+        guard.restore_screen()
+        await session.close()
+    crash = app.crash
+    return (1 if crash is not None else app.return_code or 0), crash
+
+
+def _ending_already(signum: int) -> None:
+    """The end is under way; the guard ends the process if that takes too long."""

@@ -1,0 +1,69 @@
+"""What slash commands may ask of this front end: the `CommandUI` of `commands/ui.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pi_tui.commands.ui import Choice
+from pi_tui.core.events import NoticeLevel
+from pi_tui.tui.clipboard import copy_sequence
+from pi_tui.tui.dialogs.picker import Picker
+from pi_tui.tui.dialogs.question import Question
+from pi_tui.tui.dialogs.text_panel import TextPanel
+from pi_tui.tui.key_help import key_rows
+
+if TYPE_CHECKING:
+    from pi_tui.tui.app import PiTuiApp
+
+_KIND_CHARS = 24
+
+
+class TuiCommandUI:
+    """Answers commands with the transcript, the editor and panels."""
+
+    def __init__(self, app: PiTuiApp) -> None:
+        self._app = app
+
+    def notify(self, level: NoticeLevel, text: str) -> None:
+        """Append a line; the same confirmation again ("model: …") replaces the earlier one."""
+        name, colon, _ = text.partition(":")
+        kind = name if colon and len(name) <= _KIND_CHARS else text
+        self._app.live.notice(level, text, kind if level == "info" else "")
+
+    def show(self, title: str, text: str) -> None:
+        app = self._app
+        app.spawn(app.open_panel(TextPanel(title, text, app.palette, app.keys)))
+
+    async def choose(
+        self, title: str, options: Sequence[Choice], current: str | None = None
+    ) -> str | None:
+        app = self._app
+        return await app.open_panel(Picker(title, options, app.palette, app.keys, current=current))
+
+    async def confirm(self, title: str, text: str) -> bool:
+        """Ask yes or no."""
+        app = self._app
+        return await app.open_panel(Question(title, text, app.palette, app.keys)) is True
+
+    def set_editor_text(self, text: str) -> None:
+        """Put text into the editor; a draft that is there stays, and the text waits behind Up."""
+        editor = self._app.editor
+        if editor.buffer.is_blank:
+            editor.set_text(text)
+            return
+        editor.history.add(text)
+        self.notify("info", "your draft was kept: the other text is the newest in the history")
+
+    def copy(self, text: str) -> None:
+        sequence = copy_sequence(text, inside_tmux=self._app.options.inside_tmux)
+        if sequence is None:
+            self.notify("error", "the text is too long for the terminal's clipboard (over 1 MB)")
+        else:
+            self._app.write_to_terminal(sequence)
+
+    def key_rows(self) -> Sequence[tuple[str, str]]:
+        return key_rows(self._app.keys)
+
+    def quit(self) -> None:
+        self._app.exit(return_code=0)

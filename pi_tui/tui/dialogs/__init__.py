@@ -1,0 +1,1 @@
+"""Panels that take the editor's place: a picker, a text to read, a question."""

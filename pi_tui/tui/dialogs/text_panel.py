@@ -1,0 +1,74 @@
+"""A text to read: wrapped, scrolled, closed."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.strip import Strip
+
+from pi_tui.core.sanitise import sanitise
+from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.editor.layout import EditorLayout
+from pi_tui.tui.keys import KeyMap
+from pi_tui.tui.palette import Palette
+
+
+class TextPanel(Panel[None]):
+    """Shows a plain text; a title and the text may be foreign."""
+
+    def __init__(self, title: str, text: str, palette: Palette, keys: KeyMap) -> None:
+        super().__init__(title, palette, keys)
+        self._text = sanitise(text).rstrip("\n")
+        self._layout_of = EditorLayout(lambda character: None)
+        self._lines: list[str] = []
+        self._laid_out_for = -1
+        self._top = 0
+
+    @property
+    def hint(self) -> str:
+        close = f"{self.keys.label('tui.select.cancel')} closes"
+        last = self._top + self.body_rows
+        if len(self._lines) <= self.body_rows:
+            return close
+        return f"{self._top + 1}-{last} of {len(self._lines)} · {close}"
+
+    def wanted_rows(self) -> int:
+        self._lay_out()
+        return len(self._lines)
+
+    def key(self, name: str, character: str | None) -> None:
+        keys = self.keys
+        closing = ("tui.select.cancel", "tui.select.confirm")
+        if character == "q" or any(keys.means(name, action) for action in closing):
+            self.finish(None)
+        elif keys.means(name, "tui.select.up"):
+            self._scroll(-1)
+        elif keys.means(name, "tui.select.down"):
+            self._scroll(1)
+        elif keys.means(name, "tui.select.pageUp"):
+            self._scroll(-self.body_rows)
+        elif keys.means(name, "tui.select.pageDown") or name == "space":
+            self._scroll(self.body_rows)
+        elif keys.means(name, "tui.editor.cursorLineStart"):
+            self._scroll(-len(self._lines))
+        elif keys.means(name, "tui.editor.cursorLineEnd"):
+            self._scroll(len(self._lines))
+
+    def _scroll(self, rows: int) -> None:
+        last = max(0, len(self._lines) - self.body_rows)
+        self._top = min(max(0, self._top + rows), last)
+        self.refresh()
+
+    def _lay_out(self) -> None:
+        width = self.size.width or self.app.size.width
+        if width == self._laid_out_for:
+            return
+        self._laid_out_for = width
+        rows = self._layout_of.rows(self._text, max(10, width - 2))
+        self._lines = ["".join(cell.shown for cell in row.cells) for row in rows]
+        self._top = 0
+
+    def body_line(self, y: int, width: int) -> Strip:
+        number = self._top + y
+        text = self._lines[number] if number < len(self._lines) else ""
+        return Strip([Segment(f"  {text}", self.palette.ink("text"))], cell_len(text) + 2)

@@ -1,0 +1,1 @@
+"""The multi-line prompt editor: a pure buffer, its layout, history, completion, and the widget."""

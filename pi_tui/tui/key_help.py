@@ -1,0 +1,53 @@
+"""What the keys do, in words, for `/hotkeys`."""
+
+from __future__ import annotations
+
+from pi_tui.tui.keys import KeyMap
+
+_WORDS: dict[str, str] = {
+    "tui.input.submit": "send; while the agent works: steer it",
+    "app.message.followUp": "send when the agent has finished",
+    "app.message.dequeue": "take queued messages back into the editor",
+    "tui.input.newLine": "new line",
+    "app.interrupt": "interrupt, close a list; twice: see settings",
+    "app.clear": "clear the editor; twice: exit",
+    "app.exit": "exit when the editor is empty",
+    "app.suspend": "suspend",
+    "app.editor.external": "edit the text in the external editor",
+    "app.message.copy": "copy the last answer",
+    "app.tools.expand": "expand or collapse all tool outputs",
+    "app.thinking.toggle": "show or hide thinking",
+    "app.thinking.cycle": "next thinking level",
+    "app.model.select": "choose the model",
+    "app.model.cycleForward": "next model",
+    "app.model.cycleBackward": "previous model",
+    "tui.altScreen.pageUp": "transcript: page up",
+    "tui.altScreen.pageDown": "transcript: page down",
+    "tui.altScreen.top": "transcript: first line",
+    "tui.altScreen.bottom": "transcript: last line",
+    "tui.input.tab": "complete",
+    "tui.editor.cursorUp": "line up; in the first line: earlier prompt",
+    "tui.editor.cursorDown": "line down; in the last line: later prompt",
+    "tui.editor.cursorWordLeft": "word left",
+    "tui.editor.cursorWordRight": "word right",
+    "tui.editor.cursorLineStart": "start of the line",
+    "tui.editor.cursorLineEnd": "end of the line",
+    "tui.editor.jumpForward": "jump to the next occurrence of a character",
+    "tui.editor.jumpBackward": "jump to the previous occurrence of a character",
+    "tui.editor.deleteWordBackward": "delete the word before the cursor",
+    "tui.editor.deleteWordForward": "delete the word after the cursor",
+    "tui.editor.deleteToLineStart": "delete to the start of the line",
+    "tui.editor.deleteToLineEnd": "delete to the end of the line",
+    "tui.editor.yank": "insert what was deleted last",
+    "tui.editor.yankPop": "then: what was deleted before that",
+    "tui.editor.undo": "undo",
+}
+
+
+def key_rows(keys: KeyMap) -> list[tuple[str, str]]:
+    """The keys that work here, as (keys, what they do); actions without a key are left out."""
+    return [
+        (", ".join(keys.keys(action)), words)
+        for action, words in _WORDS.items()
+        if keys.keys(action)
+    ]

@@ -1,0 +1,51 @@
+"""What a full-screen run is started with.
+
+Imports nothing heavy: wiring builds it before Textual is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
+
+from pi_tui.core.events import NoticeLevel
+
+if TYPE_CHECKING:
+    from pi_tui.tui.theme import ThemeSource
+
+
+class StartupLine(Struct, frozen=True):
+    """A line shown above the conversation when the program starts. `text` may be foreign."""
+
+    text: str
+    level: NoticeLevel = "info"
+
+
+class TuiOptions(Struct, frozen=True):
+    """Settings and start values of the front end.
+
+    `theme` None: the terminal's own colours. `keybindings` maps action ids to a key or keys.
+    `initial_text` is put into the editor; `initial_message` is sent at once. `editor_command` is
+    the external editor as a shell-like command line. `secrets` are values that must not appear in
+    a crash report. `remote`: the terminal is at the other end of a network.
+    """
+
+    theme: ThemeSource | None = None
+    keybindings: Mapping[str, object] = field(default_factory=dict)
+    home: str = ""
+    initial_text: str = ""
+    initial_message: str = ""
+    startup: tuple[StartupLine, ...] = ()
+    double_escape: Literal["tree", "fork", "none"] = "tree"
+    hide_thinking: bool = False
+    completion_rows: int = 5
+    editor_command: str = ""
+    auto_compaction: bool = False
+    escape_delay_s: float = 0.025
+    remote: bool = False
+    inside_tmux: bool = False
+    secrets: tuple[str, ...] = ()
+    resume_command: str = "pi-tui --session"
+    after_paint: Callable[[], Coroutine[Any, Any, None]] | None = None

@@ -1,0 +1,213 @@
+"""The terminal as the program found it, and the promise to leave it that way.
+
+Imports neither Textual nor Rich: `hold_terminal()` is the first thing a full-screen run does, so
+that keys typed while modules load are neither echoed nor lost. From then on every way out (return,
+exception, SIGTERM, SIGHUP, Ctrl+C) passes through `TerminalGuard.restore`. Durations are seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeAlias
+
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+EXIT_HUNG_UP = 129
+
+FORCED_EXIT_S = 5
+"""How long an orderly end after a signal may take before the process is ended at once."""
+
+DRAIN_QUIET_S = 0.03
+DRAIN_QUIET_REMOTE_S = 0.12
+DRAIN_MAX_S = 0.5
+
+LEAVE_SCREEN = (
+    "\x1b[?2026l"  # a frame may have been cut in the middle
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
+    "\x1b[?2004l\x1b[?1004l\x1b[?2048l"
+    "\x1b[<u"  # before leaving: the keyboard protocol has one stack per screen
+    "\x1b[0m\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"
+)
+
+# What `termios.tcgetattr` returns: six numbers and the list of control characters.
+Attributes: TypeAlias = list[Any]
+Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
+
+
+class Terminated(BaseException):
+    """A signal asked the program to end before the event loop could do it in order."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.exit_code = 128 + signum
+
+
+class TerminalGuard:
+    """Holds the terminal's attributes from the start to the end of a full-screen run.
+
+    `on_signal`, once set, is called with the signal's number and must start an orderly end; a
+    second signal, or an end that takes too long, restores the terminal and ends the process.
+    """
+
+    def __init__(self, *, input_fd: int = 0, output_fd: int = 1) -> None:
+        self._in = input_fd
+        self._out = output_fd
+        self._before: Attributes | None = None
+        self._handlers: dict[int, Handler] = {}
+        self._signalled: int | None = None
+        self.on_screen = False
+        """True between entering and leaving the alternate screen."""
+        self.remote = False
+        """True when replies of the terminal cross a network."""
+        self.on_signal: Callable[[int], None] | None = None
+
+    @property
+    def signalled(self) -> int | None:
+        """The number of the signal that is ending the program, if one is."""
+        return self._signalled
+
+    def hold(self) -> None:
+        """Switch echo and line editing off and take over the ending signals; once is enough."""
+        if self._handlers:
+            return
+        try:
+            self._before = termios.tcgetattr(self._in)
+        except (termios.error, OSError, ValueError):
+            self._before = None  # not a terminal: nothing to hold
+        else:
+            self.quiet()
+        for signum in (signal.SIGTERM, signal.SIGHUP):
+            self._handlers[signum] = signal.getsignal(signum)
+            signal.signal(signum, self._ending_signal)
+
+    def quiet(self) -> None:
+        """No echo, no line editing, no CR translation; Ctrl+C still interrupts."""
+        if self._before is None:
+            return
+        attributes = termios.tcgetattr(self._in)
+        attributes[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+        attributes[tty.IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
+        attributes[tty.CC] = list(attributes[tty.CC])
+        attributes[tty.CC][termios.VMIN] = 1
+        attributes[tty.CC][termios.VTIME] = 0
+        self._set(attributes)
+
+    def leave_screen(self) -> None:
+        """Switch everything off that a full-screen program switches on, then drain the input."""
+        if self.on_screen:
+            self.on_screen = False
+            self._write(LEAVE_SCREEN)
+        self.drain()
+
+    def original(self) -> None:
+        """Give the terminal the attributes it had before the program started."""
+        if self._before is not None:
+            self._set(self._before)
+
+    def restore_screen(self) -> None:
+        """Leave the screen and give the attributes back; the ending signals stay taken over."""
+        self.leave_screen()
+        self.original()
+
+    def restore(self) -> None:
+        """Leave the terminal as it was found. May be called more than once."""
+        self.restore_screen()
+        self._before = None
+        for signum, handler in self._handlers.items():
+            signal.signal(signum, handler if handler is not None else signal.SIG_DFL)
+        self._handlers.clear()
+        if self._signalled is not None:
+            signal.alarm(0)
+
+    def drain(self) -> None:
+        """Throw away input nobody will read: mouse reports, key releases, replies to queries."""
+        if self._before is None:
+            return
+        quiet_s = DRAIN_QUIET_REMOTE_S if self.remote else DRAIN_QUIET_S
+        deadline = time.monotonic() + DRAIN_MAX_S
+        try:
+            while time.monotonic() < deadline:
+                readable, _, _ = select.select([self._in], [], [], quiet_s)
+                if not readable or not os.read(self._in, 65536):
+                    break
+            termios.tcflush(self._in, termios.TCIFLUSH)
+        except (OSError, ValueError, termios.error):
+            return  # the terminal is gone, and its input with it
+
+    def _set(self, attributes: Attributes) -> None:
+        try:
+            termios.tcsetattr(self._in, termios.TCSANOW, attributes)
+        except (termios.error, OSError):
+            return  # hung up
+
+    def _write(self, text: str) -> None:
+        data = text.encode()
+        try:
+            while data:
+                data = data[os.write(self._out, data) :]
+        except OSError:
+            return  # hung up
+
+    def _ending_signal(self, signum: int, frame: FrameType | None) -> None:
+        if self._signalled is not None:
+            self._end_now(signum, frame)
+        self._signalled = signum
+        signal.signal(signal.SIGALRM, self._end_now)
+        signal.alarm(FORCED_EXIT_S)
+        if self.on_signal is None:
+            raise Terminated(signum)
+        self.on_signal(signum)
+
+    def _end_now(self, signum: int, frame: FrameType | None) -> None:
+        first = self._signalled or signum
+        self.restore_screen()
+        os._exit(128 + first)
+
+    def __enter__(self) -> TerminalGuard:
+        self.hold()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.restore()
+        release_terminal(self)
+
+
+_held: TerminalGuard | None = None
+
+
+def hold_terminal() -> TerminalGuard:
+    """The guard of this process's terminal; the first call switches echo off.
+
+    A process has one terminal, so there is one guard: the command line takes it before anything
+    slow is imported, and the app finds the same one.
+    """
+    global _held
+    if _held is None:
+        _held = TerminalGuard()
+        _held.hold()
+    return _held
+
+
+def release_terminal(guard: TerminalGuard) -> None:
+    """Forget a guard that has restored the terminal."""
+    global _held
+    if _held is guard:
+        _held = None
+
+
+def is_terminal() -> bool:
+    """True when standard input and output are both a terminal."""
+    return sys.stdin is not None and os.isatty(0) and os.isatty(1)

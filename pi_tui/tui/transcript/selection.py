@@ -1,0 +1,104 @@
+"""Selected text: which part of a row, and what is copied.
+
+A row has a stable line number made of its item and its row in the item, so a selection stays on
+its text when heights elsewhere change. Columns are characters of the row. Copies are plain text:
+no decoration, no padding, wrapped lines joined again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Offset
+from textual.selection import Selection
+from textual.strip import Strip
+
+from pi_tui.tui.transcript.items import Items
+from pi_tui.tui.transcript.rows import Row
+from pi_tui.tui.transcript.viewport import Place
+
+ROWS_PER_ITEM = 1 << 24
+MAX_COPIED_ROWS = 100_000
+
+_WORD = re.compile(r"[\w./~@:+#%=&?-]+|\S")
+
+
+def line_number(place: Place) -> int:
+    """The line number of a row for Textual's selection."""
+    return place.item * ROWS_PER_ITEM + place.row
+
+
+def highlighted(strip: Strip, selection: Selection, place: Place, style: Style) -> Strip:
+    """The strip with its selected part in a style."""
+    span = selection.get_span(line_number(place))
+    if span is None:
+        return strip
+    text = strip.text
+    start, end = span
+    if end == -1:
+        end = max(start, len(text.rstrip()))
+    if end <= start:
+        return strip
+    first, last = cell_len(text[:start]), cell_len(text[:end])
+    selected = [
+        Segment(piece, own + style if own else style, control)
+        for piece, own, control in strip.crop(first, last)
+    ]
+    return Strip.join(
+        [strip.crop(0, first), Strip(selected, last - first), strip.crop(last, strip.cell_length)]
+    )
+
+
+def copied_text(items: Items, selection: Selection) -> str:
+    """The plain text of a selection over the items, drawing what was never in sight."""
+    if not len(items):
+        return ""
+    first = _place(selection.start) if selection.start is not None else Place(0, 0)
+    end = len(items) - 1
+    last = _place(selection.end) if selection.end is not None else Place(end, ROWS_PER_ITEM)
+    pieces: list[str] = []
+    count = 0
+    for index in range(first.item, min(last.item, end) + 1):
+        drawn = items.ensure(index)
+        if drawn is None:
+            continue
+        start = first.row if index == first.item else 0
+        stop = min(drawn.height, last.row + 1) if index == last.item else drawn.height
+        for at in range(start, stop):
+            row = drawn.row(at)
+            here = line_number(Place(index, at))
+            span = selection.get_span(here)
+            if span is None:
+                continue
+            text = row_text(row, *span)
+            pieces.append(text if not pieces else row.join + text)
+            count += 1
+            if count >= MAX_COPIED_ROWS:
+                return "".join(pieces)
+    return "".join(pieces)
+
+
+def row_text(row: Row, start: int, end: int) -> str:
+    """A part of a row without decoration; `end` -1: to its end."""
+    text = row.text
+    return text[max(start, row.lead) : len(text) if end == -1 else end].rstrip()
+
+
+def word_at(row: Row, column: int) -> tuple[int, int] | None:
+    """The word at a character of a row, as start and end."""
+    for match in _WORD.finditer(row.text, row.lead):
+        if match.start() <= column < match.end():
+            return match.span()
+    return None
+
+
+def span_selection(place: Place, start: int, end: int) -> Selection:
+    line = line_number(place)
+    return Selection(Offset(start, line), Offset(end, line))
+
+
+def _place(offset: Offset) -> Place:
+    return Place(*divmod(offset.y, ROWS_PER_ITEM))

@@ -1,0 +1,133 @@
+"""Which rows of which items are in sight.
+
+The place is remembered as an item and a row in it, not as a distance from the top. So nothing that
+happens above (a guess that becomes exact, an item that is opened or removed) moves what is read.
+Rows are counted exactly while moving, by drawing what is passed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from pi_tui.tui.transcript.items import Items
+
+
+class Place(NamedTuple):
+    """A row of an item; row 0 is the margin above it."""
+
+    item: int
+    row: int
+
+
+class Viewport:
+    """The place at the top of the window, or the end of everything while `following`."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self.following = True
+        self.top = Place(0, 0)
+        self._before_redraw: tuple[int, int] | None = None
+
+    def note_redraw(self) -> None:
+        """Call before all items are redrawn at another width."""
+        if self.top.item < len(self._items) and self._items[self.top.item].exact:
+            self._before_redraw = (self.top.row, self._items.heights[self.top.item])
+
+    def layout(self, height: int) -> list[Place]:
+        """Draw what is in sight and return its rows, top to bottom; at most `height`."""
+        items = self._items
+        if not len(items) or height <= 0:
+            self.top = Place(0, 0)
+            return []
+        if not self.following:
+            self._settle_top()
+            places = self._down(height)
+            if len(places) == height and not self._is_end(places[-1]):
+                return places
+            self.following = True
+        self.top = self._up_from_end(height)
+        return self._down(height)
+
+    def move(self, rows: int, height: int) -> None:
+        """Scroll by rows, up when negative."""
+        if not len(self._items):
+            return
+        if rows > 0 and self.following:
+            return
+        self.following = False
+        self._settle_top()
+        index, row = self.top
+        row += rows
+        while row < 0 and index > 0:
+            index -= 1
+            row += self._exact_height(index)
+        while row >= (size := self._exact_height(index)) and index < len(self._items) - 1:
+            index, row = index + 1, row - size
+        self.top = Place(index, max(0, row))
+        self.layout(height)
+
+    def move_to_position(self, position: int, height: int) -> None:
+        """Put a position of the column of (partly guessed) heights at the top."""
+        if not len(self._items):
+            return
+        self.following = position >= self._items.heights.total - height
+        self.top = Place(*self._items.heights.find(position))
+
+    def move_to_item(self, index: int) -> None:
+        """Put an item at the top; its margin is left out."""
+        self.following = False
+        self.top = Place(index, min(1, max(0, self._exact_height(index) - 1)))
+
+    def neighbour(self, indexes: list[int], step: int) -> int | None:
+        """The nearest of some rising item indexes above (-1) or below (1) the top."""
+        at = self.top
+        if step < 0:
+            found = bisect_left(indexes, at.item + (at.row > 1)) - 1
+            return indexes[found] if found >= 0 else None
+        found = bisect_right(indexes, at.item)
+        return indexes[found] if found < len(indexes) else None
+
+    @property
+    def position(self) -> int:
+        return self._items.heights.top(self.top.item) + self.top.row
+
+    def _settle_top(self) -> None:
+        index = min(self.top.item, len(self._items) - 1)
+        row = self.top.row if index == self.top.item else 0
+        guess, was_exact = self._items.heights[index], self._items[index].exact
+        size = self._exact_height(index)
+        if self._before_redraw is not None:
+            old_row, old_size = self._before_redraw
+            self._before_redraw = None
+            row = old_row if old_row <= 1 or not old_size else round(old_row * size / old_size)
+        elif not was_exact:  # what is below the top row is what was in sight: keep that
+            row += size - guess
+        self.top = Place(index, max(0, min(row, size - 1)))
+
+    def _down(self, height: int) -> list[Place]:
+        places: list[Place] = []
+        index, row = self.top
+        while len(places) < height and index < len(self._items):
+            size = self._exact_height(index)
+            places += [Place(index, at) for at in range(row, min(size, row + height - len(places)))]
+            index, row = index + 1, 0
+        return places
+
+    def _up_from_end(self, height: int) -> Place:
+        index, left = len(self._items) - 1, height
+        while True:
+            left -= self._exact_height(index)
+            if left <= 0 or index == 0:
+                return Place(index, max(0, -left))
+            index -= 1
+
+    def _is_end(self, place: Place) -> bool:
+        if place.row < self._items.heights[place.item] - 1:
+            return False
+        heights = self._items.heights
+        return all(heights[index] == 0 for index in range(place.item + 1, len(heights)))
+
+    def _exact_height(self, index: int) -> int:
+        drawn = self._items.ensure(index)
+        return drawn.height if drawn is not None else 0

@@ -1,0 +1,415 @@
+"""The transcript widget: blocks in, lines out, on Textual's Line API.
+
+Changes only mark what is to be done; a flush, at most sixty times a second, brings the window up to
+date and repaints the lines that differ. Lines are composed there and merely looked up when Textual
+paints. The widget holds no conversation state: it shows the blocks it is given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from textual import events
+from textual._animator import EasingFunction
+from textual._types import AnimationLevel, CallbackType
+from textual.geometry import Offset, Region, Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from pi_tui.core.transcript import Block
+from pi_tui.tui.theme import PLAIN, ThemeSource
+from pi_tui.tui.transcript.artist import Artist
+from pi_tui.tui.transcript.items import Items
+from pi_tui.tui.transcript.key_hints import KeyHints
+from pi_tui.tui.transcript.selection import (
+    copied_text,
+    highlighted,
+    line_number,
+    row_text,
+    span_selection,
+    word_at,
+)
+from pi_tui.tui.transcript.viewport import Place, Viewport
+
+FLUSH_PERIOD_S = 1 / 60
+WHEEL_ROWS = 3
+
+
+class Transcript(ScrollView, can_focus=False):
+    """Shows blocks, lazily drawn. Sticks to the end until somebody scrolls up."""
+
+    DEFAULT_CSS = """
+    Transcript {
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+    }
+    """
+
+    def __init__(
+        self,
+        theme: ThemeSource = PLAIN,
+        *,
+        show_thinking: bool = True,
+        key_hints: KeyHints | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._key_hints = key_hints or KeyHints()
+        self._clock = clock
+        self._items = Items(Artist(theme, self._key_hints), show_thinking=show_thinking)
+        self._viewport = Viewport(self._items)
+        self._places: list[Place] = []
+        self._frame: list[Strip] = []
+        self._frame_size = Size(0, 0)
+        self._syncing = False
+        self._scheduled = False
+        self._flushed_s = float("-inf")
+        self._unseen = 0
+        self._elapsed_timer: Timer | None = None
+        self._pressed_at: Offset | None = None
+
+    # ------------------------------------------------------------ blocks
+
+    def set_blocks(self, blocks: Sequence[Block], *, keep_position: bool = False) -> None:
+        """Show these blocks instead, at their end or, when they hold it, at the present place."""
+        top = self._viewport.top
+        block = self._items.block_at(top.item) if top.item < len(self._items) else None
+        self._items.set_blocks(blocks)
+        index = self._items.index_of(block.key) if block is not None else None
+        if keep_position and not self._viewport.following and index is not None:
+            self._viewport.top = Place(index, top.row)
+            self._items.ensure(index)
+        else:
+            self._viewport.following = True
+        self._unseen = 0
+        self.screen_selection_cleared()
+        self._changed()
+
+    def append(self, block: Block) -> None:
+        """Add a block at the end."""
+        self._items.append(block)
+        self._unseen += 1
+        self._changed()
+
+    def replace(self, key: str, block: Block) -> None:
+        """Put a block in the place of another; its key may be a new one. Unknown keys append."""
+        self._items.replace(key, block)
+        self._changed()
+
+    def append_text(self, key: str, delta: str) -> None:
+        """Add text to a block that streams; nothing happens when there is no such block."""
+        self._items.append_text(key, delta)
+        self._changed()
+
+    def finish(self, key: str) -> None:
+        """Say that a streaming block is complete."""
+        self._items.finish(key)
+        self._changed()
+
+    def remove(self, key: str) -> None:
+        """Take a block away, if it is there."""
+        self._items.remove(key)
+        self._changed()
+
+    def block(self, key: str) -> Block | None:
+        """The block with that key as it is now."""
+        return self._items.block(key)
+
+    def clear(self) -> None:
+        self.set_blocks(())
+
+    @property
+    def drawn_count(self) -> int:
+        """How often a block was drawn so far."""
+        return self._items.drawn_count
+
+    # ------------------------------------------------------------ looks
+
+    def set_theme(self, theme: ThemeSource) -> None:
+        """Draw everything in another theme."""
+        self._items.artist = Artist(theme, self._key_hints)
+        self._redraw()
+
+    @property
+    def tools_expanded(self) -> bool:
+        return self._items.tools_expanded
+
+    @property
+    def thinking_shown(self) -> bool:
+        return self._items.thinking_shown
+
+    def toggle_tools(self) -> None:
+        """Open or close all tool outputs, commands and summaries."""
+        self._items.set_all(tools=not self._items.tools_expanded)
+        self._changed()
+
+    def toggle_thinking(self) -> None:
+        """Show or hide all thinking."""
+        self._items.set_all(thinking=not self._items.thinking_shown)
+        self._changed()
+
+    def toggle_block(self, key: str) -> bool:
+        """Open or close one block; False when there is none or it has nothing to open."""
+        index = self._items.index_of(key)
+        return index is not None and self._toggle_item(index)
+
+    def _toggle_item(self, index: int) -> bool:
+        if not self._items.toggle(index):
+            return False
+        viewport = self._viewport
+        viewport.following = False
+        if viewport.top.item == index and viewport.top.row > 0:
+            viewport.move_to_item(index)  # its end may be gone: go to its start
+        self._changed()
+        return True
+
+    # ------------------------------------------------------------ scrolling
+
+    @property
+    def following(self) -> bool:
+        """True while new text at the end is brought into sight."""
+        return self._viewport.following
+
+    def scroll_rows(self, rows: int) -> None:
+        """Scroll down by rows, up when negative."""
+        self._items.settle()
+        self._viewport.move(rows, self.size.height)
+        self._changed()
+
+    def page_up(self) -> None:
+        self.scroll_rows(-max(1, self.size.height - 2))
+
+    def page_down(self) -> None:
+        self.scroll_rows(max(1, self.size.height - 2))
+
+    def scroll_top(self) -> None:
+        """Go to the first line."""
+        if len(self._items):
+            self._viewport.following = False
+            self._viewport.top = Place(0, 0)
+            self._changed()
+
+    def scroll_bottom(self) -> None:
+        """Go to the end and stay there."""
+        self._viewport.following = True
+        self._changed()
+
+    def previous_user_message(self) -> bool:
+        """Go to the nearest user message above; False when there is none."""
+        return self._to_user_message(-1)
+
+    def next_user_message(self) -> bool:
+        """Go to the nearest user message below; False when there is none."""
+        return self._to_user_message(1)
+
+    def _to_user_message(self, step: int) -> bool:
+        users = [index for index in self._items.users if self._items[index].block is not None]
+        index = self._viewport.neighbour(users, step)
+        if index is None:
+            return False
+        self._viewport.move_to_item(index)
+        self._changed()
+        return True
+
+    def scroll_to(
+        self,
+        x: float | None = None,
+        y: float | None = None,
+        *,
+        animate: bool = True,
+        speed: float | None = None,
+        duration: float | None = None,
+        easing: EasingFunction | str | None = None,
+        force: bool = False,
+        on_complete: CallbackType | None = None,
+        level: AnimationLevel = "basic",
+        immediate: bool = False,
+    ) -> None:
+        """Scroll at once: heights may change under an animation."""
+        super().scroll_to(None, y, animate=False, force=force, on_complete=on_complete)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = new_value
+        if self._syncing or round(old_value) == round(new_value):
+            return
+        self._viewport.move_to_position(round(new_value), self.size.height)
+        self._changed()
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(WHEEL_ROWS)
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-WHEEL_ROWS)
+
+    # ------------------------------------------------------------ bringing the window up to date
+
+    def _changed(self) -> None:
+        if self._scheduled or not self.is_attached:
+            return
+        self._scheduled = True
+        wait_s = self._flushed_s + FLUSH_PERIOD_S - time.monotonic()
+        if wait_s > 0:
+            self.set_timer(wait_s, self.flush)
+        else:
+            self.call_later(self.flush)
+
+    def _redraw(self) -> None:
+        self._viewport.note_redraw()
+        self._items.redraw()
+        self._changed()
+
+    def flush(self) -> None:
+        """Bring the window up to date now and repaint what differs."""
+        self._scheduled = False
+        self._flushed_s = time.monotonic()
+        size = self.size
+        if not self.is_attached or not size:
+            return
+        old, old_size = self._frame, self._frame_size
+        self._compose(size)
+        if old_size != size:
+            self.refresh()
+            return
+        differing = [y for y, strip in enumerate(self._frame) if strip != old[y]]
+        if differing:
+            self.refresh(*(Region(0, y, size.width, 1) for y in differing))
+        self._watch_running()
+
+    def render_line(self, y: int) -> Strip:
+        if self._frame_size != self.size:
+            self._compose(self.size)
+        return self._frame[y] if y < len(self._frame) else Strip.blank(self.size.width)
+
+    def _compose(self, size: Size) -> None:
+        items, viewport = self._items, self._viewport
+        if items.width != size.width:
+            viewport.note_redraw()
+            items.set_width(size.width)
+            self.screen_selection_cleared()
+        items.settle()
+        self._places = viewport.layout(size.height)
+        if viewport.following:
+            self._unseen = 0
+        self._frame_size = size
+        self._frame = self._lines(size)
+        self._sync_scrollbar(size)
+
+    def _lines(self, size: Size) -> list[Strip]:
+        base = self.rich_style
+        selection = self.text_selection
+        chosen = self.screen.get_component_rich_style("screen--selection") if selection else None
+        lines: list[Strip] = []
+        for place in self._places:
+            drawn = self._items.ensure(place.item)
+            if drawn is None:
+                continue
+            strip = drawn.strip(place.row).apply_style(base)
+            if selection is not None and chosen is not None:
+                strip = highlighted(strip, selection, place, chosen)
+            lines.append(strip.apply_offsets(0, line_number(place)))
+        blank = Strip.blank(size.width, base)
+        lines += [blank] * (size.height - len(lines))
+        if not self._viewport.following and size.height > 1:
+            lines[-1] = self._with_jump_hint(lines[-1], size.width)
+        return lines
+
+    def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
+        new = f"{self._unseen} new · " if self._unseen else ""
+        label = f" ↓ {new}jump to latest ({self._key_hints.latest}) "
+        if len(label) > width:
+            label = " ↓ "
+        start = (width - len(label)) // 2
+        hint = Strip([Segment(label, self.rich_style + self._items.artist.styles.jump_hint)])
+        return Strip.join([strip.crop(0, start), hint, strip.crop(start + len(label), width)])
+
+    def _sync_scrollbar(self, size: Size) -> None:
+        """Tell the scrollbar; no layout is needed, as it takes the same room always."""
+        virtual = Size(size.width, max(1, self._items.heights.total))
+        self._syncing = True
+        try:
+            if virtual != self.virtual_size:
+                self.set_reactive(Widget.virtual_size, virtual)
+                self._scroll_update(virtual)
+            position = self.max_scroll_y if self._viewport.following else self._viewport.position
+            if round(self.scroll_y) != position:
+                self.set_reactive(Widget.scroll_target_y, float(position))
+                self.scroll_y = float(position)
+        finally:
+            self._syncing = False
+
+    def _watch_running(self) -> None:
+        if not self._items.running:
+            if self._elapsed_timer is not None:
+                self._elapsed_timer.pause()
+            return
+        self._items.start_clock(self._clock())
+        if self._elapsed_timer is None:
+            self._elapsed_timer = self.set_interval(1.0, self._tick)
+        else:
+            self._elapsed_timer.resume()
+
+    def _tick(self) -> None:
+        if self._items.tick(self._clock()):
+            self.flush()
+
+    def on_mount(self) -> None:
+        self._changed()
+
+    def _on_resize(self, event: events.Resize) -> None:
+        self.flush()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._changed()
+
+    # ------------------------------------------------------------ mouse and selection
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._pressed_at = event.screen_offset
+
+    async def _on_click(self, event: events.Click) -> None:
+        # Textual's own handler would select everything on a double click.
+        event.prevent_default()
+        if event.screen_offset != self._pressed_at or event.button != 1:
+            return  # the end of a selection
+        place = self._places[event.y] if 0 <= event.y < len(self._places) else None
+        if event.chain == 1 and not self._viewport.following and event.y == self.size.height - 1:
+            self.scroll_bottom()
+        elif event.chain == 1 and place is not None and place.row > 0:
+            self._toggle_item(place.item)
+        elif place is not None:
+            self._select_in_row(place, event.x, whole=event.chain > 2)
+
+    def _select_in_row(self, place: Place, x: int, *, whole: bool) -> None:
+        drawn = self._items.ensure(place.item)
+        if drawn is None:
+            return
+        row = drawn.row(place.row)
+        column = len(drawn.strip(place.row).crop(0, x).text)
+        span = (row.lead, len(row.text)) if whole else word_at(row, column)
+        if span is not None and row_text(row, *span):
+            self.screen.selections = {self: span_selection(place, *span)}
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        text = copied_text(self._items, selection)
+        return (text, "\n") if text else None
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._changed()
+
+    def screen_selection_cleared(self) -> None:
+        """Drop a selection whose lines are no longer the same."""
+        if self.is_attached and self.text_selection is not None:
+            self.screen.clear_selection()

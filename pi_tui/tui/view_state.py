@@ -1,0 +1,236 @@
+"""What the status line and the footer say: values folded from events, worded without a widget.
+
+Times are seconds of a monotonic clock given by the caller; widths are cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from pi_tui.core.events import (
+    Activity,
+    ActivityChanged,
+    AutoRetryStart,
+    BashExecutionEnd,
+    BashExecutionStart,
+    CompactionEnd,
+    CompactionProgress,
+    CompactionReason,
+    CompactionStart,
+    Event,
+    SummarizationRetryAttemptStart,
+    SummarizationRetryFinished,
+    SummarizationRetryScheduled,
+)
+from pi_tui.core.numbers import compact_count, short_duration
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER_PERIOD_S = 0.1
+
+_COMPACTING: dict[CompactionReason, str] = {
+    "manual": "compacting the context",
+    "threshold": "auto-compacting the context",
+    "overflow": "the context was too long: compacting, then trying again",
+}
+
+
+class RetryWait(Struct, frozen=True):
+    attempt: int
+    max_attempts: int
+    due_s: float
+
+
+class StatusState:
+    """What the session is busy with."""
+
+    def __init__(self, activity: Activity, now_s: float) -> None:
+        self.activity: Activity = activity
+        self._since_s = now_s
+        self._retry: RetryWait | None = None
+        self._compaction: CompactionReason | None = None
+        self._progress: CompactionProgress | None = None
+        self._commands = 0
+
+    @property
+    def busy(self) -> bool:
+        """True while the line has something that moves."""
+        return self.activity != "idle" or self._compaction is not None or self._commands > 0
+
+    def handle(self, event: Event, now_s: float) -> bool:
+        """Take in one event; True when the line may read differently now."""
+        if isinstance(event, ActivityChanged):
+            if (self.activity == "idle") != (event.activity == "idle"):
+                self._since_s = now_s
+            self.activity = event.activity
+            if event.activity != "retrying" and self._compaction is None:
+                self._retry = None
+        elif isinstance(event, AutoRetryStart | SummarizationRetryScheduled):
+            self._retry = RetryWait(
+                event.attempt, event.max_attempts, now_s + event.delay_ms / 1000
+            )
+        elif isinstance(event, SummarizationRetryAttemptStart | SummarizationRetryFinished):
+            self._retry = None
+        elif isinstance(event, CompactionStart):
+            self._compaction, self._progress, self._since_s = event.reason, None, now_s
+        elif isinstance(event, CompactionProgress):
+            self._progress = event
+        elif isinstance(event, CompactionEnd):
+            self._compaction = self._progress = self._retry = None
+            self._since_s = now_s
+        elif isinstance(event, BashExecutionStart):
+            if not self.busy:
+                self._since_s = now_s
+            self._commands += 1
+        elif isinstance(event, BashExecutionEnd):
+            self._commands = max(0, self._commands - 1)
+        else:
+            return False
+        return True
+
+    def text(self, now_s: float, cancel_key: str) -> str:
+        """The line, without spinner; "" when idle."""
+        what = self._what(now_s)
+        if not what:
+            return ""
+        cancel = "interrupt" if self._compaction is None and self._retry is None else "cancel"
+        return f"{what} · {cancel_key} to {cancel}" if cancel_key else what
+
+    def _what(self, now_s: float) -> str:
+        elapsed = _whole_seconds(now_s - self._since_s)
+        if self._retry is not None and self._retry.due_s > now_s:
+            left_s = ceil(self._retry.due_s - now_s)
+            return f"retrying ({self._retry.attempt}/{self._retry.max_attempts}) in {left_s}s"
+        if self._compaction is not None or self.activity == "compacting":
+            words = _COMPACTING[self._compaction or "manual"]
+            return f"{words} {elapsed}{self._part()}"
+        if self.activity == "summarising_branch":
+            return f"summarising the branch {elapsed}"
+        if self.activity == "retrying":
+            return "retrying"
+        if self.activity == "running":
+            return f"Working {elapsed}"
+        return f"running a command {elapsed}" if self._commands else ""
+
+    def _part(self) -> str:
+        progress = self._progress
+        if progress is None:
+            return ""
+        part = f", part {progress.part} of {progress.parts}" if progress.parts > 1 else ""
+        tokens = progress.received_tokens
+        return part + (f", {compact_count(tokens)} tokens" if tokens else "")
+
+
+def _whole_seconds(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    return f"{whole}s" if whole < 60 else short_duration(whole * 1000)
+
+
+def spinner(now_s: float) -> str:
+    """The frame of the spinner at a time."""
+    return SPINNER[int(now_s / SPINNER_PERIOD_S) % len(SPINNER)]
+
+
+class FooterFacts(Struct, frozen=True):
+    """Everything the footer shows. `cost` in dollars, `window` in tokens; None: not known."""
+
+    directory: str
+    branch: str | None
+    session_name: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: float
+    context_tokens: int | None
+    window: int
+    context_estimated: bool
+    model: str
+    thinking: str | None
+    auto_compaction: bool = False
+
+    @property
+    def context_percent(self) -> float | None:
+        if self.context_tokens is None or self.window <= 0:
+            return None
+        return self.context_tokens * 100 / self.window
+
+
+class FooterPart(Struct, frozen=True):
+    """A piece of a footer line; the lowest `rank` is dropped first when room is short."""
+
+    text: str
+    rank: int
+    role: str = "dim"
+
+
+def place_parts(facts: FooterFacts) -> list[FooterPart]:
+    """Line one: where we are."""
+    parts = [FooterPart(facts.directory, 3)]
+    if facts.branch:
+        parts.append(FooterPart(f"({facts.branch})", 2))
+    if facts.session_name:
+        parts.append(FooterPart(f"• {facts.session_name}", 1))
+    return parts
+
+
+def number_parts(facts: FooterFacts) -> list[FooterPart]:
+    """Line two, left: what was used; parts that are zero are left out."""
+    parts = []
+    for sign, count, rank in (
+        ("↑", facts.input_tokens, 4),
+        ("↓", facts.output_tokens, 5),
+        ("R", facts.cache_read_tokens, 2),
+        ("W", facts.cache_write_tokens, 1),
+    ):
+        if count:
+            parts.append(FooterPart(f"{sign}{compact_count(count)}", rank))
+    if facts.cost:
+        parts.append(FooterPart(f"${facts.cost:.3f}", 6))
+    parts.append(FooterPart(_context(facts), 7, _context_role(facts.context_percent)))
+    return parts
+
+
+def model_parts(facts: FooterFacts) -> list[FooterPart]:
+    """Line two, right: who answers."""
+    parts = [FooterPart(facts.model, 9)]
+    if facts.thinking is not None:
+        level = "thinking off" if facts.thinking == "off" else facts.thinking
+        parts.append(FooterPart(f"• {level}", 3))
+    return parts
+
+
+def _context(facts: FooterFacts) -> str:
+    percent = facts.context_percent
+    window = compact_count(facts.window)
+    auto = " (auto)" if facts.auto_compaction else ""
+    if percent is None:
+        return f"?/{window}{auto}"
+    about = "~" if facts.context_estimated and facts.context_tokens else ""
+    return f"{about}{percent:.1f}%/{window}{auto}"
+
+
+def _context_role(percent: float | None) -> str:
+    if percent is None or percent <= 70:
+        return "dim"
+    return "warning" if percent <= 90 else "error"
+
+
+def fitting(parts: Sequence[FooterPart], width_cells: int, cells: Sequence[int]) -> list[int]:
+    """Indexes of the parts that fit side by side, one blank between; `cells` are their widths.
+
+    The most important part always stays, even if it has to be cropped.
+    """
+    kept = list(range(len(parts)))
+    while len(kept) > 1 and sum(cells[i] for i in kept) + len(kept) - 1 > width_cells:
+        kept.remove(min(kept, key=lambda i: parts[i].rank))
+    return kept
+
+
+def short_directory(path: str, home: str) -> str:
+    """The path with the home directory as `~`."""
+    if home and home != "/" and (path == home or path.startswith(home.rstrip("/") + "/")):
+        return "~" + path[len(home.rstrip("/")) :]
+    return path

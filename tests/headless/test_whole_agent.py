@@ -1,0 +1,135 @@
+"""Print and JSON mode around a whole agent: real session, file, shell; only the model is played."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pi_tui.agent.session import AgentSession, AgentSettings, AgentWorld
+from pi_tui.agent.system_clock import RandomIds, SystemClock
+from pi_tui.core.entries import SessionHeader, header_to_data, iso_timestamp
+from pi_tui.core.errors import ErrorKind, ProviderError
+from pi_tui.core.models import Model
+from pi_tui.core.protocols import OpenedSession, Provider
+from pi_tui.core.tokens import CharsEstimator
+from pi_tui.headless.inputs import Prompt
+from pi_tui.headless.json_mode import run_json
+from pi_tui.headless.print_mode import run_print
+from pi_tui.providers.scripted import SCRIPTED_MODEL, Call, ScriptedProvider, reply
+from pi_tui.storage.jsonl import create_session, open_session
+from pi_tui.tools.builtin import builtin_tools
+from pi_tui.tools.local_shell import LocalShell
+from pi_tui.tools.options import ToolOptions
+
+
+class OneModel:
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+
+    def find(self, full_name: str) -> Model | None:
+        return SCRIPTED_MODEL if full_name == SCRIPTED_MODEL.full_name else None
+
+    def available(self) -> tuple[Model, ...]:
+        return (SCRIPTED_MODEL,)
+
+    def resolve(self, reference: str) -> tuple[Model, None]:
+        return SCRIPTED_MODEL, None
+
+    def provider_for(self, model: Model) -> Provider:
+        return self.provider
+
+
+class Sessions:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def create(self, parent: str | None = None) -> OpenedSession:
+        header = SessionHeader("s-1", iso_timestamp(0), str(self.directory))
+        return OpenedSession(create_session(self.directory, header), ())
+
+
+Make = Callable[..., AgentSession]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Make:
+    """Makes a session in `tmp_path` whose model plays the given replies."""
+
+    def make(*replies: Any) -> AgentSession:
+        options = ToolOptions(
+            environment={"PATH": os.environ["PATH"]}, spill_dir=str(tmp_path / "spill")
+        )
+        shell = LocalShell(options)
+        sessions = Sessions(tmp_path / "sessions")
+        world = AgentWorld(
+            models=OneModel(ScriptedProvider(replies)),
+            tools=(builtin_tools(options, shell.runner)["bash"],),
+            shell=shell,
+            sections=lambda tools: {"preamble": "You are a test."},
+            clock=SystemClock(),
+            ids=RandomIds(),
+            estimator=CharsEstimator(),
+            sessions=sessions,
+            cwd=str(tmp_path),
+        )
+        return AgentSession(world, sessions.create(), AgentSettings(model=SCRIPTED_MODEL))
+
+    return make
+
+
+async def test_a_tool_and_an_answer(agent: Make) -> None:
+    session = agent(reply("looking", Call("bash", {"command": "echo hi"})), "all is well")
+    out, err = io.StringIO(), io.StringIO()
+    assert await run_print(session, [Prompt("hi")], out, err) == 0
+    await session.close()
+    assert (out.getvalue(), err.getvalue()) == ("all is well\n", "")
+
+
+async def test_json_tells_all_that_is_in_the_file(agent: Make) -> None:
+    session = agent(reply("looking", Call("bash", {"command": "echo hi"})), "done")
+    out = io.StringIO()
+    assert await run_json(session, [Prompt("hi")], out, io.StringIO()) == 0
+    path, header = session.store.path, session.store.header
+    await session.close()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert path is not None
+    stored = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    appended = [line["entry"] for line in lines if line["type"] == "entry_appended"]
+    assert [header_to_data(header), *appended] == [lines[0], *stored[1:]]
+    assert lines[-1] == {"type": "agent_settled", "aborted": False}
+
+
+async def test_a_failed_request(agent: Make) -> None:
+    session = agent(ProviderError("the key is wrong", kind=ErrorKind.AUTH))
+    out, err = io.StringIO(), io.StringIO()
+    assert await run_print(session, [Prompt("hi")], out, err) == 1
+    await session.close()
+    assert out.getvalue() == ""
+    assert "the key is wrong" in err.getvalue()
+
+
+@pytest.mark.parametrize("run", [run_print, run_json])
+async def test_a_signal_kills_the_tool_and_leaves_the_session_whole(
+    agent: Make, tmp_path: Path, run: Any
+) -> None:
+    command = f"echo $$ > {tmp_path}/pid; kill -TERM {os.getpid()}; exec sleep 600"
+    session = agent(reply(Call("bash", {"command": command})), "never")
+    out, err = io.StringIO(), io.StringIO()
+    assert await run(session, [Prompt("hi")], out, err) == 128 + signal.SIGTERM
+    path = session.store.path
+    await session.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert path is not None
+    reopened = open_session(path)
+    assert reopened.notices == ()
+    roles = [head.role for head in reopened.heads if head.role]
+    assert roles == ["system", "user", "assistant", "toolResult"]
+    reopened.store.close()

@@ -1,0 +1,207 @@
+"""Lists of sessions, references to one, the latest of a project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pi_tui.core.errors import SessionNotFoundError
+from pi_tui.storage.filesystem import FileSystem
+from pi_tui.storage.listing import (
+    find_session,
+    iter_sessions,
+    latest_session,
+    list_sessions,
+)
+from pi_tui.storage.names import folder_name
+
+Line = Callable[..., bytes]
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(sessions_directory: Path, head_line: Line, line: Line) -> Make:
+    """Writes a session of a working directory; `age` orders by time of change."""
+
+    def write(session_id: str, cwd: str, age: int, *lines: bytes, **header: object) -> Path:
+        folder = sessions_directory / folder_name(cwd)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"2025-07-01T00-00-01-000Z_{session_id}.jsonl"
+        content = lines or (line(1, "first question"), line(2, "second"))
+        path.write_bytes(head_line(id=session_id, cwd=cwd, **header) + b"".join(content))
+        os.utime(path, (1_751_000_000 - age, 1_751_000_000 - age))
+        return path
+
+    return write
+
+
+class Opens(FileSystem):
+    """Counts the session files that are opened."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+        if path.endswith(".jsonl"):
+            self.paths.append(path)
+        return super().open(path, flags, mode)
+
+
+def test_a_summary_shows_what_a_list_needs(make: Make, sessions_directory: Path) -> None:
+    info = b'{"type":"session_info","id":"n1","parentId":null,"timestamp":"","name":"%s"}\n'
+    path = make(
+        "s1",
+        "/p",
+        5,
+        b'{"type":"message","id":"a","message":{"role":"assistant","content":"no"}}\n',
+        b'{"type":"message","id":"b","message":{"role":"user","content":[{"type":"text",'
+        b'"text":" hi \\ud83d"},{"type":"image"}]}}\n',
+        info % b"old",
+        b"garbage\n",
+        info % b" new name ",
+        b'{"type":"message","id":"c","message":null}\n',
+        parentSession="/other.jsonl",
+    )
+    (found,) = list_sessions(sessions_directory)
+    assert found.path == str(path)
+    assert (found.id, found.cwd, found.name) == ("s1", "/p", "new name")
+    assert found.first_text == "hi \ufffd"
+    assert found.message_count == 3
+    assert found.created_ms == 1751328001000
+    assert found.modified_ms == 1_750_999_995_000
+    assert found.size_bytes == path.stat().st_size
+    assert found.parent == "/other.jsonl"
+
+
+def test_the_newest_comes_first_and_the_rest_waits(make: Make, sessions_directory: Path) -> None:
+    for number in range(6):
+        make(f"s{number}", "/p", 10 - number)
+    opens = Opens()
+    sessions = iter_sessions(sessions_directory, fs=opens)
+    assert [next(sessions).id, next(sessions).id] == ["s5", "s4"]
+    assert len(opens.paths) == 2
+    assert [s.id for s in sessions] == ["s3", "s2", "s1", "s0"]
+    assert [s.id for s in list_sessions(sessions_directory, limit=2)] == ["s5", "s4"]
+
+
+def test_directories_that_share_a_folder_do_not_mix(make: Make, sessions_directory: Path) -> None:
+    assert make("one", "/a/b-c", 1).parent == make("two", "/a-b/c", 2).parent
+    assert [s.id for s in list_sessions(sessions_directory, "/a/b-c")] == ["one"]
+    assert [s.id for s in list_sessions(sessions_directory, "/a-b/c/")] == ["two"]
+    assert (latest_session(sessions_directory, "/a-b/c") or "").endswith("_two.jsonl")
+    assert latest_session(sessions_directory, "/a/b/c") is None
+
+
+def test_the_latest_session_of_a_moved_project_is_not_guessed(
+    make: Make, sessions_directory: Path
+) -> None:
+    make("s1", "/proj-a", 1)
+    assert latest_session(sessions_directory, "/proj-b") is None
+    assert list_sessions(sessions_directory, "/proj-b") == []
+    assert [s.cwd for s in list_sessions(sessions_directory)] == ["/proj-a"]
+
+
+def test_a_cache_saves_reading(make: Make, sessions_directory: Path, tmp_path: Path) -> None:
+    paths = [make(f"s{n}", "/p", n) for n in range(4)]
+    cache = tmp_path / "cache"
+    first = list_sessions(sessions_directory, cache_directory=cache)
+    opens = Opens()
+    assert list_sessions(sessions_directory, cache_directory=cache, fs=opens) == first
+    assert opens.paths == []
+    with paths[2].open("ab") as file:
+        file.write(b'{"type":"session_info","id":"n","name":"named"}\n')
+    paths[3].unlink()
+    fresh = list_sessions(sessions_directory, cache_directory=cache, fs=opens)
+    assert opens.paths == [str(paths[2])]
+    assert [(s.id, s.name) for s in fresh] == [("s2", "named"), ("s0", None), ("s1", None)]
+
+
+def test_a_partly_read_list_is_cached_too(
+    make: Make, sessions_directory: Path, tmp_path: Path
+) -> None:
+    for number in range(3):
+        make(f"s{number}", "/p", number)
+    sessions = iter_sessions(sessions_directory, cache_directory=tmp_path)
+    next(sessions)
+    sessions.close()  # type: ignore[attr-defined]
+    opens = Opens()
+    list_sessions(sessions_directory, cache_directory=tmp_path, fs=opens)
+    assert len(opens.paths) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\x92\x01\x80", b"\x92\x63\x80"])
+def test_a_broken_cache_is_forgotten(
+    make: Make, sessions_directory: Path, tmp_path: Path, content: bytes
+) -> None:
+    make("s1", "/p", 1)
+    (tmp_path / "session-summaries.msgpack").write_bytes(content)
+    assert len(list_sessions(sessions_directory, cache_directory=tmp_path)) == 1
+
+
+def test_what_is_no_session_is_not_listed(make: Make, sessions_directory: Path) -> None:
+    path = make("s1", "/p", 1)
+    (path.parent / "notes.jsonl").write_bytes(b"notes\n")
+    (path.parent / "empty.jsonl").write_bytes(b"")
+    (path.parent / (path.name + ".v1.bak")).write_bytes(path.read_bytes())
+    (path.parent / "folder.jsonl").mkdir()
+    os.mkfifo(path.parent / "pipe.jsonl")
+    (path.parent / "dangling.jsonl").symlink_to("/nowhere")
+    assert [s.id for s in list_sessions(sessions_directory)] == ["s1"]
+    assert list_sessions(sessions_directory / "none") == []
+
+
+def test_a_file_that_cannot_be_read_is_reported(make: Make, sessions_directory: Path) -> None:
+    class Denied(FileSystem):
+        def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+            if path.endswith("_s2.jsonl"):
+                raise PermissionError(13, "no")
+            return super().open(path, flags, mode)
+
+    make("s1", "/p", 2)
+    make("s2", "/p", 1)
+    problems: list[str] = []
+    found = list_sessions(sessions_directory, fs=Denied(), on_problem=problems.append)
+    assert [s.id for s in found] == ["s1"]
+    assert len(problems) == 1
+    assert "permission was denied" in problems[0]
+    assert (latest_session(sessions_directory, "/p", fs=Denied()) or "").endswith("_s1.jsonl")
+
+
+# ---------------------------------------------------------------- references
+
+
+def test_a_session_is_found_by_path_id_and_beginning(make: Make, sessions_directory: Path) -> None:
+    first = make("0197aa-1", "/p", 1)
+    second = make("0197ab-2", "/q", 2)
+    renamed = second.with_name("renamed.jsonl")
+    second.rename(renamed)
+    assert find_session(sessions_directory, str(first)) == str(first)
+    assert find_session(sessions_directory, "0197aa-1") == str(first)
+    assert find_session(sessions_directory, "0197aa") == str(first)
+    assert find_session(sessions_directory, "0197ab") == str(renamed)
+
+
+def test_a_full_id_goes_before_a_longer_one(make: Make, sessions_directory: Path) -> None:
+    exact = make("abc", "/p", 2)
+    make("abcd", "/p", 1)
+    assert find_session(sessions_directory, "abc") == str(exact)
+
+
+@pytest.mark.parametrize("reference", ["zzz", "", "/no/such.jsonl", "none.jsonl", "a/b"])
+def test_a_reference_nobody_answers_to(
+    make: Make, sessions_directory: Path, reference: str
+) -> None:
+    make("abc", "/p", 1)
+    with pytest.raises(SessionNotFoundError, match="There is no session"):
+        find_session(sessions_directory, reference)
+
+
+def test_a_reference_several_answer_to_names_them(make: Make, sessions_directory: Path) -> None:
+    make("abc1", "/p", 2)
+    make("abc2", "/p", 1)
+    with pytest.raises(SessionNotFoundError, match="2 sessions answer") as failure:
+        find_session(sessions_directory, "abc")
+    assert "abc2, abc1" in (failure.value.hint or "")
