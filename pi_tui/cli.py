@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Literal, NoReturn, TypeAlias, get_args
+from typing import NoReturn, get_args
 
 from pi_tui import __version__
+from pi_tui.launch_options import LaunchOptions, Mode
 
-Mode: TypeAlias = Literal["interactive", "text", "json", "list-models"]
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 _EPILOG = """\
@@ -28,43 +28,6 @@ examples:
 exit codes: 0 fine; 1 the run ended in an error, an abort or a cut answer; 2 wrong usage;
 130 Ctrl+C, 143 SIGTERM, 129 SIGHUP
 """
-
-
-class LaunchOptions:
-    """The command line, checked. Lists keep the order in which things were typed."""
-
-    __slots__ = (
-        "append_system_prompt",
-        "continue_latest",
-        "files",
-        "messages",
-        "mode",
-        "model",
-        "model_query",
-        "name",
-        "no_session",
-        "session",
-        "session_dir",
-        "system_prompt",
-        "thinking",
-        "tools",
-    )
-
-    def __init__(self, args: argparse.Namespace, mode: Mode) -> None:
-        self.mode: Mode = mode
-        self.files: list[str] = [a[1:] for a in args.words if a.startswith("@") and len(a) > 1]
-        self.messages: list[str] = [a for a in args.words if not a.startswith("@") or a == "@"]
-        self.model: str | None = args.model
-        self.thinking: str | None = args.thinking
-        self.continue_latest: bool = args.continue_latest
-        self.session: str | None = args.session
-        self.session_dir: str | None = args.session_dir
-        self.no_session: bool = args.no_session
-        self.name: str | None = args.name
-        self.tools: str | None = "" if args.no_tools else args.tools
-        self.system_prompt: str | None = args.system_prompt
-        self.append_system_prompt: list[str] = args.append_system_prompt
-        self.model_query: str = args.list_models or ""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -55,8 +57,8 @@ from pi_tui.tools.options import ToolOptions
 from pi_tui.tools.runner import ProcessRunner
 
 if TYPE_CHECKING:
-    from pi_tui.cli import LaunchOptions
     from pi_tui.headless.inputs import Prompt
+    from pi_tui.launch_options import LaunchOptions
     from pi_tui.resources.themes import ThemeColours
 
 EXIT_ERROR = 1
@@ -307,6 +309,7 @@ def _prepare_opened(start: _Start, sessions: _Sessions, opened: OpenedSession) -
         estimator=_estimator(start.loaded),
         sessions=sessions,
         cwd=start.cwd,
+        rescue_directory=str(Path(tempfile.gettempdir()) / f"pi-tui-rescued-{os.getuid()}"),
         on_close=start.models.close,
     )
     session = AgentSession(world, opened, _agent_settings(start, choice))
@@ -409,7 +412,8 @@ def _headless(start: _Start) -> int:
             mode = run_json if start.options.mode == "json" else run_print
             return await mode(session, prompts, sys.stdout, sys.stderr)
         finally:
-            await session.close()
+            for line in await session.close():
+                _say(line)
 
     return asyncio.run(run())
 

@@ -68,7 +68,10 @@ class SessionFactory(Protocol):
 
 
 class AgentWorld(Struct, frozen=True):
-    """Everything outside the agent that a session uses."""
+    """Everything outside the agent that a session uses.
+
+    `rescue_directory`: where a session is written that its own place does not take; "" for nowhere.
+    """
 
     models: ModelSource
     tools: tuple[Tool, ...]
@@ -79,6 +82,7 @@ class AgentWorld(Struct, frozen=True):
     estimator: TokenEstimator
     sessions: SessionFactory
     cwd: str
+    rescue_directory: str = ""
     on_close: Callable[[], Awaitable[None]] | None = None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
@@ -19,6 +18,7 @@ from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.leaving import save_and_close
 from pi_tui.agent.loop import RunOutcome
 from pi_tui.agent.pinning import pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
@@ -311,7 +311,8 @@ class AgentSession:
 
     def adopt(self, opened: OpenedSession, reason: ReplaceReason) -> None:
         """Hold another session from now on. The agent must be idle."""
-        self._journal.store.close()
+        for line in save_and_close(self.store, self._world.rescue_directory):
+            self._bus.emit(Notice("error", line))
         self._journal = self._journal_of(opened)
         self._compaction.forget()
         self._numbers = SessionNumbers(self._journal)
@@ -320,17 +321,19 @@ class AgentSession:
         self._bus.emit(SessionReplaced(reason))
         self._bus.emit(SessionInfoChanged(self.name))
 
-    async def close(self) -> None:
-        """Stop all work, keep what was done, give up the session's lock."""
+    async def close(self) -> tuple[str, ...]:
+        """Stop all work, keep what was done, give up the session's lock.
+
+        Returns lines to tell on the normal screen: commands that were ended, entries that could
+        not be saved where they belong.
+        """
         await self._settle()
-        left = self._shell.close()
-        if left:
-            self._bus.emit(Notice("info", f"ended in the background: {', '.join(left)}"))
-        with suppress(OSError):
-            await asyncio.to_thread(self.store.sync)
-        self.store.close()
+        left = await asyncio.to_thread(self._shell.close)
+        told = [f"ended in the background: {', '.join(left)}"] if left else []
+        told += await asyncio.to_thread(save_and_close, self.store, self._world.rescue_directory)
         if self._world.on_close is not None:
             await self._world.on_close()
+        return tuple(told)
 
     async def _settle(self) -> None:
         self._shell.cancel()

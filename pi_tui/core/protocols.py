@@ -159,6 +159,31 @@ class SessionStore(Protocol):
         """The file as an absolute path; None when nothing is written to disk."""
         ...
 
+    @property
+    def read_only(self) -> bool:
+        """True when nothing may be appended."""
+        ...
+
+    @property
+    def pending(self) -> int:
+        """How many entries are only in memory, because the file could not take them."""
+        ...
+
+    def raw_line(self, entry_id: str) -> bytes:
+        """The stored line of an entry, byte for byte, without its line end."""
+        ...
+
+    def flush(self) -> None:
+        """Write what waits. Raises StorageError while that is not possible."""
+        ...
+
+    def relocate(self, directory: str) -> Sequence[str]:
+        """Write the whole session below another directory and go on there; returns notices.
+
+        Raises StorageError; then nothing has changed.
+        """
+        ...
+
     def append(self, entry: Entry, *, keep_on_failure: bool = True) -> None:
         """Write one entry. Raises StorageError; then nothing of it is in the file.
 
@@ -176,7 +201,7 @@ class SessionStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up the lock and the file."""
+        """Give up the lock and the file. Raises StorageError when entries are lost by it."""
         ...
 
 

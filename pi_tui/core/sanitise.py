@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import re
 
-MAX_STRING_SEQUENCE_CHARS = 65_536
-"""Longest OSC, DCS, APC, PM or SOS body taken for a sequence; a longer one is shown as text."""
+MAX_STRING_SEQUENCE_CHARS = 8_192
+"""Longest OSC, DCS, APC, PM or SOS body taken for a sequence; a longer one is shown as text.
+
+So is an OSC that does not end on its line: an opener without an end must not swallow a page.
+"""
 
 _SUSPICIOUS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -21,26 +24,29 @@ _SUSPICIOUS = re.compile(
 
 # A body holds no ESC and no C1, so that no scan runs over the start of another sequence: that
 # keeps a text of a million openers linear.
-_BODY = rf"[^\x07\x1b\x80-\x9f]{{0,{MAX_STRING_SEQUENCE_CHARS}}}+"
-_STRING_OPENER = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])"
+_OSC = r"(?:\x1b\]|\x9d)" + rf"[^\n\x07\x1b\x80-\x9f]{{0,{MAX_STRING_SEQUENCE_CHARS}}}+"
+_DCS = r"(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])" + (
+    rf"[^\x07\x1b\x80-\x9f]{{0,{MAX_STRING_SEQUENCE_CHARS}}}+"
+)
+_STRING = rf"(?:{_OSC}|{_DCS})"
 _CSI_OPENER = r"(?:\x1b\[|\x9b)"
 _CSI_INSIDE = r"[0-?]{0,256}+[ -/]{0,16}+"
 
 _SEQUENCE = (
     rf"{_CSI_OPENER}{_CSI_INSIDE}[@-~]"
-    rf"|{_STRING_OPENER}{_BODY}(?:\x07|\x9c|\x1b\\)"
+    rf"|{_STRING}(?:\x07|\x9c|\x1b\\)"
     r"|\x1b[ -/]{0,16}+[0-~]"
 )
 _PAIR = r"[\ud800-\udbff][\udc00-\udfff]"
 _OTHER = _SUSPICIOUS.pattern
 
-_TOKEN = re.compile(rf"(?P<gone>{_SEQUENCE})|(?P<cr>\r++\n?)|(?P<pair>{_PAIR})|{_OTHER}")
-_SHOWN_TOKEN = re.compile(rf"(?P<cr>\r++\n?)|(?P<pair>{_PAIR})|{_OTHER}")
+_TOKEN = re.compile(rf"(?P<gone>{_SEQUENCE})|(?P<cr>\r{1,1024}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
+_SHOWN_TOKEN = re.compile(rf"(?P<cr>\r{1,1024}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
 
 # Alternatives that reach the end of what has arrived and could mean something else with more.
 _OPEN_TAIL = (
-    rf"(?:{_CSI_OPENER}{_CSI_INSIDE}|{_STRING_OPENER}{_BODY}\x1b?+"
-    r"|\x1b[ -/]{0,16}+|\r++|[\ud800-\udbff])\Z"
+    rf"(?:{_CSI_OPENER}{_CSI_INSIDE}|{_STRING}\x1b?+"
+    r"|\x1b[ -/]{0,16}+|\r{1,1024}+|[\ud800-\udbff])\Z"
 )
 _STREAM_TOKEN = re.compile(rf"(?P<open>{_OPEN_TAIL})|{_TOKEN.pattern}")
 

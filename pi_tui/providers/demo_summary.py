@@ -99,11 +99,10 @@ def _tour_lines(old: str, calls: Iterable[str]) -> list[str]:
     steps = set(steps_in_summary(old))
     file = file_in_summary(old)
     for call in calls:
-        for name in re.findall(r"(?:^|;\s*|, )(ls|read|write|edit|bash)\(", call):
-            steps.add({"ls": "list", "bash": "run"}.get(name, name))
+        for name, rest in re.findall(r"(?:^|, )(ls|read|write|edit|bash)\(([^,)]*)", call):
+            listing = name == "ls" or rest.startswith('command="ls ')
+            steps.add("list" if listing else "run" if name == "bash" else name)
         written = re.search(r"\"?(pi-tui-demo[\w-]*\.txt)", call)
         file = written.group(1) if written else file
-    if "run" in steps and "edit" not in steps:
-        steps = (steps - {"run"}) | {"list"}
     lines = [f"- Tour step done: {step}" for step in sorted(steps)]
     return [*lines, f"- Tour file: {file}"] if file else lines

@@ -55,7 +55,7 @@ OFFER_WRITE_UNAVAILABLE = """\
 The next step would be to write a scratch file, but the `write` tool is not switched on in this \
 session. So the tour ends here. Type `help` for what else there is."""
 
-WRITE_NEXT = "You said yes, so I write `{name}`:"
+WRITE_NEXT = "You agreed, so I write `{name}`:"
 
 WRITE_DONE = """\
 The file is there. Now an edit: I would like to change one word in it, *grey* to *green*. Watch \

@@ -125,14 +125,14 @@ class _Tour:
 
     def _go_on(self) -> DemoAnswer:
         """The user agreed: do the first step that is open."""
-        if "list" not in self._done:
-            call = self._listing()
-            return DemoAnswer("The files around us:", call) if call else self._ending("")
-        if "write" not in self._done:
-            return self._write()
-        if "edit" not in self._done:
+        if "edit" in self._done:
+            return self._ending("")
+        if "write" in self._done:
             return self._edit()
-        return self._ending("")
+        if "list" in self._done:
+            return self._write()
+        call = self._listing()
+        return DemoAnswer("The files around us:", call) if call else self._ending("")
 
     def _after_last_step(self, opening: str) -> DemoAnswer:
         """Comment on the newest result and go on."""
@@ -158,8 +158,8 @@ class _Tour:
             count = "one entry" if len(names) == 1 else f"{len(names)} entries"
             example = f", among them `{_clean(names[0])}`"
             comment = texts.LISTED.format(tool=result.tool_name, count=count, example=example)
-        if "read" in self._done:  # listed again, only to find a free name
-            return self._write(opening + comment)
+        if "read" in self._done and "write" not in self._done:
+            return self._write(opening + comment)  # listed again, only to find a free name
         name = _file_to_read(names)
         if name is None or "read" not in self._tools:
             return self._offer(f"{opening}{comment} {texts.NOTHING_TO_READ}")

@@ -86,14 +86,14 @@ def classify_exception(
     elif names & {"ProxyError"}:
         message = f"The proxy did not let the request through: {text or 'no reason given'}."
         hint = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
-    elif names & {"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"}:
+    elif names & {"UnsupportedProtocol", "InvalidURL", "LocalProtocolError", "UnicodeEncodeError"}:
         # The text is left out: it may quote a header, and with it the key.
         kind = ErrorKind.BAD_REQUEST
         message = f"The request to {where} could not be made: its address or a header is wrong."
         hint = "Check base URL, key and headers; a base URL starts with http:// or https://."
     elif names & {"RemoteProtocolError", "ReadError", "WriteError", "CloseError"}:
         message = f"The connection to {where} broke before the answer was complete."
-        hint = "Nothing was lost; try again."
+        hint = "The conversation is safe; try again."
     elif names & {"TransportError", "OSError"}:
         message = f"{where} could not be reached{f': {text}' if text else ''}."
     else:
@@ -109,17 +109,17 @@ def incomplete(provider: str) -> ProviderError:
         f"The answer of {_name(provider)} is incomplete: the connection ended in the middle.",
         kind=ErrorKind.NETWORK,
         provider=provider,
-        hint="Nothing was lost; try again.",
+        hint="The conversation is safe; try again.",
     )
 
 
 def unreadable(provider: str) -> ProviderError:
     """A piece of the stream was no JSON; what it held cannot be known."""
     return ProviderError(
-        f"{_name(provider)} sent a damaged piece of its answer.",
+        _capital(f"{_name(provider)} sent a damaged piece of its answer.", provider),
         kind=ErrorKind.NETWORK,
         provider=provider,
-        hint="Nothing was lost; try again.",
+        hint="The conversation is safe; try again.",
     )
 
 
@@ -127,9 +127,10 @@ def not_a_stream(provider: str, content_type: str, body_text: str, base_url: str
     """Success was reported, but what came is no model answer (a web page, mostly)."""
     what = "a web page" if "html" in content_type else f"{content_type or 'something'}"
     title = read_error_body(body_text).detail
+    quoted = f" (“{redact(title)}”)" if title else ""
+    where = _where(provider, base_url)
     return ProviderError(
-        f"{_where(provider, base_url)} answered with {what}"
-        f"{f' (“{redact(title)}”)' if title else ''} and not with a model's answer.",
+        _capital(f"{where} answered with {what}{quoted} and not with a model's answer.", provider),
         kind=ErrorKind.UNKNOWN,
         provider=provider,
         status=200,
@@ -140,7 +141,10 @@ def not_a_stream(provider: str, content_type: str, body_text: str, base_url: str
 def refused(provider: str, reason: str = "") -> ProviderError:
     """The model or its safety filter ended the answer."""
     return ProviderError(
-        f"{_name(provider)} refused to answer{f' ({one_line(reason)})' if reason else ''}.",
+        _capital(
+            f"{_name(provider)} refused to answer{f' ({one_line(reason)})' if reason else ''}.",
+            provider,
+        ),
         kind=ErrorKind.REFUSED,
         provider=provider,
         hint="Word the request differently, or choose another model.",
@@ -158,7 +162,7 @@ _SENTENCES = {
     ErrorKind.AUTH: "{who} did not accept the key",
     ErrorKind.QUOTA: "The account at {who} has no quota or credit left for this request",
     ErrorKind.RATE_LIMIT: "{who} asks to slow down",
-    ErrorKind.OVERLOADED: "{who} is overloaded or has a fault of its own",
+    ErrorKind.OVERLOADED: "{who} has a fault of its own",
     ErrorKind.OVERFLOW: "The conversation is too long for the model",
     ErrorKind.PAYLOAD_TOO_LARGE: "The request is larger than {who} accepts",
     ErrorKind.BAD_REQUEST: "{who} did not accept the request",
@@ -174,21 +178,31 @@ def _message(verdict: Verdict, status: int | None, body: ErrorBody, provider: st
     sentence = _SENTENCES[verdict.kind]
     if verdict.output_limit:
         sentence = "The output limit asked for is more than {who} allows"
+    elif verdict.kind is ErrorKind.OVERLOADED and _is_overload(status, body):
+        sentence = "{who} is overloaded"
     elif status == 403:
         sentence = "{who} denied access"
     elif status == 404:
         sentence = "{who} does not know this model or address"
     elif status is not None and 300 <= status < 400:
         sentence = "{who} has moved to another address"
-    said = sentence.format(who=_name(provider))
-    if not provider:
-        said = said[:1].upper() + said[1:]
+    said = _capital(sentence.format(who=_name(provider)), provider)
     if status is not None:
         said += f" ({status})"
-    detail = body.detail.rstrip(".")
+    detail = body.detail
     if detail and detail.lower().replace("_", " ") != "model context window exceeded":
         said += f": {detail}"
-    return said + "."
+    return said if said.endswith((".", "!", "?", "…")) else said + "."
+
+
+def _is_overload(status: int | None, body: ErrorBody) -> bool:
+    words = f"{body.detail} {' '.join(body.codes)}".lower()
+    return status in (503, 529) or "overload" in words or "capacity" in words
+
+
+def _capital(sentence: str, provider: str) -> str:
+    """Begin with a capital letter, unless with the name of a provider, which stays as it is."""
+    return sentence if provider else sentence[:1].upper() + sentence[1:]
 
 
 def _hint(kind: ErrorKind, status: int | None, provider: str, base_url: str) -> str | None:
@@ -221,11 +235,10 @@ def shown_url(url: str) -> str:
 
 
 def _where(provider: str, base_url: str) -> str:
-    name = _name(provider)
     if not base_url:
-        return name[:1].upper() + name[1:] if not provider else name
+        return _name(provider)
     host = re.sub(r"^\w+://", "", shown_url(base_url)).split("/")[0]
-    return f"{name} at {host}" if provider else f"The server at {host}"
+    return f"{_name(provider)} at {host}"
 
 
 def _tls(exc: ssl.SSLError, where: str) -> tuple[str, str]:

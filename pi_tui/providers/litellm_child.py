@@ -145,6 +145,14 @@ def error_data(error: BaseException) -> dict[str, JSON]:
     }
 
 
+async def close_stream(stream: JSON) -> None:
+    """Hang up: a server that still writes an answer nobody reads costs money."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        with contextlib.suppress(Exception):  # the outcome has been sent already
+            await close()
+
+
 def is_torn(stream: JSON) -> bool:
     """True when the server never said why it stopped; litellm then makes an end up.
 
@@ -180,6 +188,7 @@ class Server:
             self._running[number].cancel()
 
     async def _serve(self, number: int, params: dict[str, JSON]) -> None:
+        stream: JSON = None
         try:
             stream = await self._completion(**params, stream=True)
             async for chunk in stream:
@@ -191,6 +200,8 @@ class Server:
             self._wire.send({"id": number, "event": "error", **error_data(error)})
         else:
             self._wire.send({"id": number, "event": "end", "torn": is_torn(stream)})
+        finally:
+            await close_stream(stream)
 
 
 class Inbox:

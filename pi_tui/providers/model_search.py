@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from pi_tui.core.messages import THINKING_LEVELS, ThinkingLevel
 from pi_tui.core.models import Model
 
+_SKIPPING = 100
+"""The score of a word found only by skipping letters: taken when nothing holds it whole."""
+
 
 def split_level(reference: str) -> tuple[str, ThinkingLevel | None]:
     """Take a thinking level off the end: `id:high`. Ids may hold colons of their own."""
@@ -35,6 +38,8 @@ def search(models: Iterable[Model], query: str) -> list[Model]:
             total = sum(score for score in scores if score is not None)
             ranked.append((total, len(model.id), order, model))
     ranked.sort(key=lambda item: item[:3])
+    if ranked and ranked[0][0] < _SKIPPING:
+        ranked = [item for item in ranked if item[0] < _SKIPPING]
     return [item[3] for item in ranked]
 
 
@@ -51,7 +56,7 @@ def _score(word: str, model: Model) -> int | None:
         return 3
     letters = iter(full)
     if len(word) >= 3 and all(letter in letters for letter in word):
-        return 10
+        return _SKIPPING
     return None
 
 

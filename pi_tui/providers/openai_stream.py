@@ -89,7 +89,7 @@ class ChatStream:
                 "The model server broke the answer off because of a fault of its own.",
                 kind=ErrorKind.OVERLOADED,
                 provider=self._provider,
-                hint="Nothing was lost; try again.",
+                hint="The conversation is safe; try again.",
             )
         cut = reason in _FULL
         yield from self._calls.finish(cut=cut)
@@ -205,6 +205,6 @@ def _str(value: JSON) -> str:
 
 
 def _int(value: JSON) -> int:
-    if isinstance(value, float):
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from pi_tui.core.errors import ErrorKind, ModelError, PiTuiError, ProviderError
+from pi_tui.core.messages import ThinkingLevel
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import Provider
 from pi_tui.providers.catalogue import Catalogue
@@ -110,6 +111,8 @@ class ModelRegistry:
             if entry is not None and item.id == model_id:
                 base = self._base(provider, model_id) if provider_facts(provider) else None
                 return model_from_entry(entry, item, base)
+        if entry is not None and entry.models and provider_facts(provider) is None:
+            return None  # a provider of the user's own has the models it lists, and no others
         base = self._base(provider, model_id)
         if base is None and made_up:
             base = self._made_up(provider, model_id)
@@ -223,11 +226,19 @@ class ModelRegistry:
             raise ModelError("No model was named.", hint="Name one as `provider/id`.")
         if provider:
             provider = self.provider_id(provider)
-        model = self._exact(text, provider)
-        if model is not None:
-            return ModelChoice(model)
         head, level = split_level(text)
-        model = self._exact(head, provider, guess=True) or self._by_part(head, provider)
+        readings: list[tuple[str, ThinkingLevel | None]] = [(text, None)]
+        if level is not None:
+            readings.append((head, level))
+        for name, wanted in readings:
+            model = self._in_provider(name, provider, made_up=False)
+            if model is not None:
+                return ModelChoice(model, wanted)
+        for name, wanted in readings if not provider else ():
+            model = self._by_id(name)
+            if model is not None:
+                return ModelChoice(model, wanted)
+        model = self._in_provider(head, provider, made_up=True) or self._by_part(head, provider)
         if model is not None:
             return ModelChoice(model, level)
         raise self._unknown(head, provider)
@@ -238,19 +249,20 @@ class ModelRegistry:
             return name
         return canonical_provider(name)
 
-    def _exact(self, text: str, provider: str, *, guess: bool = False) -> Model | None:
-        """By full name or id. Without `guess` an end like `:high` is not made part of a new id."""
-        has_level = split_level(text)[1] is not None
-        if provider:
-            return self._find(provider, text, made_up=guess or not has_level)
-        first, slash, rest = text.partition("/")
-        if slash and rest:
-            found = self._find(self.provider_id(first), rest, made_up=guess or not has_level)
-            if found is not None:
-                return found
-        return next(
-            (m for models in (self.available, self.all) for m in models() if m.id == text), None
-        )
+    def _in_provider(self, text: str, provider: str, *, made_up: bool) -> Model | None:
+        """The model of that id in the provider, or of that full name when there is none given."""
+        if not provider:
+            first, _, text = text.partition("/")
+            provider = self.provider_id(first)
+        return self._find(provider, text, made_up=made_up) if text else None
+
+    def _by_id(self, model_id: str) -> Model | None:
+        """The model of exactly that id, at a usable provider if there is one."""
+        for models in (self.available, self.all):
+            for model in models():
+                if model.id == model_id:
+                    return model
+        return None
 
     def _by_part(self, text: str, provider: str) -> Model | None:
         for models in (self.available(), self.all()):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -57,7 +56,7 @@ def this_process() -> Owner:
     return Owner(
         pid=pid,
         start=_start_of(pid),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         kernel=_read("/proc/sys/kernel/random/boot_id"),
         processes=_link("/proc/self/ns/pid"),
     )

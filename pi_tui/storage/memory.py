@@ -52,6 +52,10 @@ class MemoryStore:
     def flush(self) -> None:
         """Nothing waits."""
 
+    def relocate(self, directory: str) -> list[str]:
+        """Refused: the user asked for a session that is not kept."""
+        raise StorageError("This session is not kept in a file, so it cannot be moved.")
+
     def sync(self) -> None:
         """Nothing is on a device."""
 

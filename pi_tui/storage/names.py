@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def new_session_path(directory: str, header: SessionHeader) -> str:
 
 def new_session_id() -> str:
     """A UUID of version 7: sorts by time of making."""
-    value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
     value = value & ~(0xF << 76) | 7 << 76
     value = value & ~(0x3 << 62) | 2 << 62
     digits = f"{value:032x}"
@@ -59,4 +58,4 @@ def new_session_id() -> str:
 
 def new_entry_id() -> str:
     """Eight hexadecimal digits; the caller sees to it that they are not taken."""
-    return secrets.token_hex(4)
+    return os.urandom(4).hex()

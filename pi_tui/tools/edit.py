@@ -139,7 +139,7 @@ class EditTool:
         return ToolOutput(
             (TextContent(_report(name, parsed.edits, regions, diff, placed)),),
             details={
-                "path": path,
+                "path": visible_line(path),
                 "diff": diff.text,
                 "firstChangedLine": diff.first_changed_line or regions[0].first_line,
                 "added": diff.added,

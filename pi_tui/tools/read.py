@@ -31,7 +31,7 @@ from pi_tui.tools.text_file import (
     image_type,
     sniff_encoding,
 )
-from pi_tui.tools.visible_text import readable_size, size_bytes, visible
+from pi_tui.tools.visible_text import readable_size, size_bytes, visible, visible_line
 
 _BLOCK_BYTES = 256 * 1024
 _COUNTED_BYTES = 64 * 1024 * 1024
@@ -290,7 +290,7 @@ def _image(file: BinaryIO, size: int, mime_type: str, path: str, name: str) -> T
             TextContent(f"{name}: image, {mime_type}, {readable_size(size)}."),
             ImageContent(data, mime_type),
         ),
-        details={"path": path, "mimeType": mime_type, "bytes": size},
+        details={"path": visible_line(path), "mimeType": mime_type, "bytes": size},
     )
 
 
@@ -300,7 +300,9 @@ def _text(
     first, total = stretch.first_line, stretch.total_lines
     if not stretch.lines:
         if total == 0:
-            return ToolOutput((TextContent(f"{name} is empty."),), details={"path": path})
+            return ToolOutput(
+                (TextContent(f"{name} is empty."),), details={"path": visible_line(path)}
+            )
         raise ToolError(
             f"{name} has {total} lines; offset {first} is past its end. "
             f"Use an offset from 1 to {total}."
@@ -326,7 +328,7 @@ def _text(
     if blocks.codec != "utf-8":
         notes.append(f"The file is encoded in {blocks.codec}; edit keeps that.")
     details: dict[str, JSON] = {
-        "path": path,
+        "path": visible_line(path),
         "firstLine": first,
         "lastLine": last,
         "truncated": stretch.more,

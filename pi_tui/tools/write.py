@@ -18,7 +18,7 @@ from pi_tui.tools.paths import real_path, resolve, shown
 from pi_tui.tools.placing import place
 from pi_tui.tools.text_file import SNIFF_BYTES, sniff_encoding
 from pi_tui.tools.threads import run_to_the_end
-from pi_tui.tools.visible_text import plural, readable_size
+from pi_tui.tools.visible_text import plural, readable_size, visible_line
 
 _COMPARED_BYTES = 4 * 1024 * 1024
 
@@ -77,7 +77,7 @@ class WriteTool:
         old = _old_content(path)
         size = f"{plural(count_lines(parsed.content), 'line')}, {readable_size(len(data))}"
         details: dict[str, JSON] = {
-            "path": path,
+            "path": visible_line(path),
             "lines": count_lines(parsed.content),
             "bytes": len(data),
             "created": False,

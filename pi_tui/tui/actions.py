@@ -49,6 +49,12 @@ class AppActions:
             "tui.input.submit": self._submit,
             "tui.altScreen.pageUp": lambda: self._scroll(transcript.page_up),
             "tui.altScreen.pageDown": lambda: self._scroll(transcript.page_down),
+            "tui.altScreen.halfPageUp": lambda: transcript.scroll_rows(-self._half_page),
+            "tui.altScreen.halfPageDown": lambda: transcript.scroll_rows(self._half_page),
+            "tui.altScreen.lineUp": lambda: transcript.scroll_rows(-1),
+            "tui.altScreen.lineDown": lambda: transcript.scroll_rows(1),
+            "tui.altScreen.previousPrompt": transcript.previous_user_message,
+            "tui.altScreen.nextPrompt": transcript.next_user_message,
             "tui.altScreen.top": transcript.scroll_top,
             "tui.altScreen.bottom": transcript.scroll_bottom,
         }
@@ -57,6 +63,10 @@ class AppActions:
         """Carry out an action; False when it is not one of these or does not apply."""
         handler = self._table.get(action)
         return handler is not None and handler() is not False
+
+    @property
+    def _half_page(self) -> int:
+        return max(1, self._app.transcript.size.height // 2)
 
     def _scroll(self, move: Callable[[], None]) -> bool:
         if self._app.editor.menu.is_open:

@@ -20,6 +20,7 @@ from textual.app import App, ComposeResult
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import CommandRegistry
 from pi_tui.core.errors import PiTuiError, StorageError
+from pi_tui.core.sanitise import sanitise
 from pi_tui.core.transcript import Block, NoticeBlock, UserBlock, blocks_of
 from pi_tui.tui.actions import AppActions
 from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
@@ -41,9 +42,9 @@ from pi_tui.tui.options import TuiOptions
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.prompt import PromptDesk
 from pi_tui.tui.queue_view import QueueView
-from pi_tui.tui.terminal import EXIT_INTERRUPTED, TerminalGuard, Terminated, hold_terminal
+from pi_tui.tui.terminal import TerminalGuard, hold_terminal
 from pi_tui.tui.theme import PLAIN, textual_theme
-from pi_tui.tui.transcript import Transcript
+from pi_tui.tui.transcript import KeyHints, Transcript
 from pi_tui.tui.view_state import StatusState, spinner
 
 T = TypeVar("T")
@@ -71,7 +72,15 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.options = options
         self.keys = KeyMap(options.keybindings)
         self.palette = Palette(theme)
-        self.transcript = Transcript(theme, show_thinking=not options.hide_thinking)
+        self.transcript = Transcript(
+            theme,
+            show_thinking=not options.hide_thinking,
+            key_hints=KeyHints(
+                expand=self.keys.label("app.tools.expand"),
+                thinking=self.keys.label("app.thinking.toggle"),
+                latest=self.keys.label("tui.altScreen.bottom"),
+            ),
+        )
         self.live = LiveTranscript(self.transcript)
         self.queue_view = QueueView(self.palette, self.keys.label("app.message.dequeue"))
         self.editor = PromptEditor(
@@ -125,12 +134,12 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
-        """What nobody has to wait for, and the first message."""
+        """What nobody has to wait for."""
         self.spawn(self._read_numbers())
         if self.options.after_paint is not None:
             self.spawn(self.options.after_paint())
-        if self.options.initial_message:
-            self.session.submit(self.options.initial_message)
+        if self.options.after_paint is not None:
+            self.spawn(self.options.after_paint())
 
     async def _read_numbers(self) -> None:
         source = self.footer_source
@@ -364,14 +373,11 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
     guard.remote = options.remote
     set_escape_delay(max(options.escape_delay_s, 0.1 if options.remote else 0.0))
     crash: BaseException | None = None
+    told: tuple[str, ...] = ()
     code = 1
     try:
         with guard:
-            code, crash = asyncio.run(_run(session, registry, options, guard))
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    except Terminated as signalled:
-        code = signalled.exit_code
+            code, crash, told = asyncio.run(_run(session, registry, options, guard))
     except Exception as error:  # noqa: BLE001 - the last place that can still tell anybody
         crash = error
     if guard.signalled is not None:
@@ -379,7 +385,8 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
     with suppress(OSError):  # after a hang-up nobody reads this
         if crash is not None:
             sys.stderr.write(crash_report(crash, options.secrets))
-            sys.stderr.flush()
+        sys.stderr.writelines(f"pi-tui: {sanitise(line)}\n" for line in told)
+        sys.stderr.flush()
         if len(session.tree) and session.store.path is not None:
             sys.stdout.write(f"{options.resume_command} {shlex.quote(session.session_id)}\n")
             sys.stdout.flush()
@@ -388,7 +395,7 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
 
 async def _run(
     session: AgentSession, registry: CommandRegistry, options: TuiOptions, guard: TerminalGuard
-) -> tuple[int, BaseException | None]:
+) -> tuple[int, BaseException | None, tuple[str, ...]]:
     loop = asyncio.get_running_loop()
     app = PiTuiApp(session, registry, options)
 
@@ -402,9 +409,9 @@ async def _run(
         guard.on_signal = _ending_already
         await app.shut_down()
         guard.restore_screen()
-        await session.close()
+        told = await session.close()
     crash = app.crash
-    return (1 if crash is not None else app.return_code or 0), crash
+    return (1 if crash is not None else app.return_code or 0), crash, told
 
 
 def _ending_already(signum: int) -> None:

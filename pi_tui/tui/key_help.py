@@ -23,6 +23,8 @@ _WORDS: dict[str, str] = {
     "app.model.cycleBackward": "previous model",
     "tui.altScreen.pageUp": "transcript: page up",
     "tui.altScreen.pageDown": "transcript: page down",
+    "tui.altScreen.previousPrompt": "transcript: message before",
+    "tui.altScreen.nextPrompt": "transcript: message after",
     "tui.altScreen.top": "transcript: first line",
     "tui.altScreen.bottom": "transcript: last line",
     "tui.input.tab": "complete",

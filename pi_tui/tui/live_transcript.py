@@ -54,7 +54,7 @@ from pi_tui.core.transcript import (
 class TranscriptSink(Protocol):
     """What is asked of the transcript widget."""
 
-    def set_blocks(self, blocks: list[Block]) -> None: ...
+    def set_blocks(self, blocks: list[Block], *, keep_position: bool = False) -> None: ...
     def append(self, block: Block) -> None: ...
     def block(self, key: str) -> Block | None: ...
     def replace(self, key: str, block: Block) -> None: ...
@@ -114,7 +114,7 @@ class LiveTranscript:
         shown = [block for key in self._order if (block := self._sink.block(key)) is not None]
         whole = [*shown[:after], *blocks, *shown[after:]]
         self._order = [block.key for block in whole]
-        self._sink.set_blocks(whole)
+        self._sink.set_blocks(whole, keep_position=True)
 
     @property
     def streaming(self) -> bool:

@@ -27,16 +27,16 @@ class TuiOptions(Struct, frozen=True):
     """Settings and start values of the front end.
 
     `theme` None: the terminal's own colours. `keybindings` maps action ids to a key or keys.
-    `initial_text` is put into the editor; `initial_message` is sent at once. `editor_command` is
-    the external editor as a shell-like command line. `secrets` are values that must not appear in
-    a crash report. `remote`: the terminal is at the other end of a network.
+    `initial_text` is put into the editor; `after_paint` runs once the first screen is there, for what
+    nobody has to wait for. `editor_command` is the external editor as a shell-like command line.
+    `secrets` are values that must not appear in a crash report. `remote`: the terminal is at the
+    other end of a network.
     """
 
     theme: ThemeSource | None = None
     keybindings: Mapping[str, object] = field(default_factory=dict)
     home: str = ""
     initial_text: str = ""
-    initial_message: str = ""
     startup: tuple[StartupLine, ...] = ()
     double_escape: Literal["tree", "fork", "none"] = "tree"
     hide_thinking: bool = False

@@ -2,15 +2,15 @@
 
 Imports neither Textual nor Rich: `hold_terminal()` is the first thing a full-screen run does, so
 that keys typed while modules load are neither echoed nor lost. From then on every way out (return,
-exception, SIGTERM, SIGHUP, Ctrl+C) passes through `TerminalGuard.restore`. Durations are seconds.
+exception, SIGTERM, SIGHUP, SIGINT) passes through `TerminalGuard.restore`. Durations are seconds.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
-import sys
 import termios
 import time
 import tty
@@ -19,8 +19,6 @@ from types import FrameType, TracebackType
 from typing import Any, TypeAlias
 
 EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
-EXIT_HUNG_UP = 129
 
 FORCED_EXIT_S = 5
 """How long an orderly end after a signal may take before the process is ended at once."""
@@ -40,14 +38,6 @@ LEAVE_SCREEN = (
 # What `termios.tcgetattr` returns: six numbers and the list of control characters.
 Attributes: TypeAlias = list[Any]
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
-
-
-class Terminated(BaseException):
-    """A signal asked the program to end before the event loop could do it in order."""
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signum)
-        self.exit_code = 128 + signum
 
 
 class TerminalGuard:
@@ -84,7 +74,7 @@ class TerminalGuard:
             self._before = None  # not a terminal: nothing to hold
         else:
             self.quiet()
-        for signum in (signal.SIGTERM, signal.SIGHUP):
+        for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             self._handlers[signum] = signal.getsignal(signum)
             signal.signal(signum, self._ending_signal)
 
@@ -126,6 +116,7 @@ class TerminalGuard:
         self._handlers.clear()
         if self._signalled is not None:
             signal.alarm(0)
+        atexit.unregister(self.restore)
 
     def drain(self) -> None:
         """Throw away input nobody will read: mouse reports, key releases, replies to queries."""
@@ -163,7 +154,7 @@ class TerminalGuard:
         signal.signal(signal.SIGALRM, self._end_now)
         signal.alarm(FORCED_EXIT_S)
         if self.on_signal is None:
-            raise Terminated(signum)
+            raise SystemExit(128 + signum)  # before the event loop: nothing to end in order
         self.on_signal(signum)
 
     def _end_now(self, signum: int, frame: FrameType | None) -> None:
@@ -198,6 +189,7 @@ def hold_terminal() -> TerminalGuard:
     if _held is None:
         _held = TerminalGuard()
         _held.hold()
+        atexit.register(_held.restore)  # a start that fails before `with` is reached
     return _held
 
 
@@ -208,6 +200,6 @@ def release_terminal(guard: TerminalGuard) -> None:
         _held = None
 
 
-def is_terminal() -> bool:
-    """True when standard input and output are both a terminal."""
-    return sys.stdin is not None and os.isatty(0) and os.isatty(1)
+def silence_terminal() -> None:
+    """Switch echo off before anything slow is imported; `run_tui` takes over from there."""
+    hold_terminal()

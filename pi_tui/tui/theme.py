@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from rich.color import Color
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 Colour: TypeAlias = str | int
 
@@ -179,7 +179,9 @@ def textual_theme(theme: ThemeSource) -> Theme:
     def ground(name: str) -> str:
         return _css_colour(theme.colors.get(name, ""), default_ground)
 
-    variables = {
+    # Textual's style sheets ask for variables that only its own terminal-coloured themes define.
+    variables = dict(BUILTIN_THEMES["ansi-dark"].variables) if own else {}
+    variables |= {
         f"pi-{_kebab(name)}": ground(name) if _is_ground(name) else ink(name)
         for name in theme.colors
     }

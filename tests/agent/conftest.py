@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from pi_tui.agent.assembly import AgentSettings, AgentWorld
 from pi_tui.agent.queues import DeliveryMode
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.session import AgentSession
-from pi_tui.core.entries import Entry, SessionHeader
+from pi_tui.core.entries import Entry, SessionHeader, entry_to_data
 from pi_tui.core.errors import StorageError, ToolError
 from pi_tui.core.events import Event
 from pi_tui.core.messages import JSON, ToolDeclaration, text_content
@@ -87,6 +88,23 @@ class ListStore:
         self.entries.extend(self.pending)
         self.pending.clear()
         self.entries.append(entry)
+
+    read_only = False
+
+    def flush(self) -> None:
+        if self.pending and self.refuse:
+            raise StorageError("the disk is full", path="x")
+        self.entries.extend(self.pending)
+        self.pending.clear()
+
+    def relocate(self, directory: str) -> Sequence[str]:
+        self.entries.extend(self.pending)
+        self.pending.clear()
+        self.path = f"{directory}/moved.jsonl"
+        return ()
+
+    def raw_line(self, entry_id: str) -> bytes:
+        return json.dumps(entry_to_data(self.load(entry_id))).encode()
 
     def load(self, entry_id: str) -> Entry:
         for entry in (*self.entries, *self.pending):

@@ -85,6 +85,7 @@ def test_an_unfinished_sequence_swallows_nothing() -> None:
         == "a0;title and\nthe rest of the frame"
     )
     assert sanitise("a\x1b[12\nb") == "a12\nb"
+    assert sanitise("a\x1b]0;title\nb\x07c") == "a0;title\nb␇c"
     too_long = "\x1b]" + "x" * (MAX_STRING_SEQUENCE_CHARS + 1) + "\x07"
     assert sanitise(too_long) == "x" * (MAX_STRING_SEQUENCE_CHARS + 1) + "␇"
 
@@ -146,8 +147,8 @@ def test_one_character_at_a_time() -> None:
 def test_what_is_held_back_is_bounded() -> None:
     stream = StreamSanitiser()
     stream.feed("\x1b]")
-    shown = "".join(stream.feed("x" * 1000) for _ in range(70))
-    assert len(shown) == 70_000
+    shown = "".join(stream.feed("x" * 1000) for _ in range(9))
+    assert len(shown) == 9_000
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,6 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
         return time.process_time() - start
 
     cost(20_000)
-    small = min(cost(50_000) for _ in range(3))
-    large = min(cost(400_000) for _ in range(3))
-    assert large < 8 * 6 * max(small, 0.002)
+    small = min(cost(20_000) for _ in range(3))
+    large = min(cost(160_000) for _ in range(2))
+    assert large < 8 * 6 * max(small, 0.001)

@@ -21,7 +21,7 @@ def content(tmp_path: Path, header: SessionHeader, entry: Callable[[int], Messag
     return Path(store.path or "").read_bytes()
 
 
-@pytest.mark.parametrize("tail", [b"", b"\0" * 64])
+@pytest.mark.parametrize("tail", [b"", b"\0" * 64], ids=["cut", "zeros"])
 def test_cut_anywhere_and_go_on(
     tmp_path: Path, content: bytes, entry: Callable[[int], MessageEntry], tail: bytes
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from types import ModuleType
 
@@ -86,8 +86,6 @@ def new_heard() -> type[Heard]:
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[..., object]]:
     """Start a model server with replies; all of them end with the test."""
-    from contextlib import AsyncExitStack
-
     from model_server import ModelServer
 
     async with AsyncExitStack() as stack:

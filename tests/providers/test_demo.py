@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from pi_tui.core.compaction.prompts import instructions, request_text
+from pi_tui.core.compaction.serialize import serialize_conversation
 from pi_tui.core.messages import (
     JSON,
     AssistantMessage,
@@ -328,6 +330,23 @@ def test_the_tour_goes_on_after_a_compaction() -> None:
     assert NEW_LINE in talk.files["pi-tui-demo-2.txt"]
 
 
+def test_a_finished_tour_stays_finished_after_a_compaction() -> None:
+    """Whatever the listing was made with, and with the text of the real serialisation."""
+    for tools in (ALL, (READ, BASH, EDIT, WRITE)):
+        talk = Talk(tools=tools)
+        for said in ("hi", "yes", "yes"):
+            talk.say(said)
+        conversation = serialize_conversation(talk.messages)
+        prompt = request_text(conversation, instructions("compaction", has_previous=False))
+        summary = next_answer(ModelRequest(DEMO_MODEL, "", (UserMessage(prompt, 1),))).text
+        after = Talk(tools=tools, files=talk.files)
+        after.user(f"<summary>\n{summary}\n</summary>")
+        before = dict(after.files)
+        assert calls(after.say("yes")) == []
+        assert calls(after.say("go")) == []
+        assert after.files == before
+
+
 def test_after_a_compaction_before_the_write_names_are_looked_up_again() -> None:
     conversation = '[User]: hi\n\n[Assistant tool calls]: ls(path=".")\n\n'
     conversation += '[Assistant tool calls]: read(path="README.md")'
@@ -418,7 +437,7 @@ async def test_can_be_stopped_in_the_middle() -> None:
         async for event in provider.stream(
             ModelRequest(DEMO_MODEL, "", (UserMessage("long", 1),), ALL)
         ):
-            seen.append(event)
+            seen.append(event)  # noqa: PERF401  (what came before the end counts)
 
     task = asyncio.create_task(consume())
     await held.wait()

@@ -222,6 +222,27 @@ def test_the_message_is_a_sentence_with_the_servers_own_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (529, anthropic("Overloaded"), "Anthropic is overloaded (529): Overloaded."),
+        (500, "Sorry!", "Anthropic has a fault of its own (500): Sorry!"),
+        (403, "", "Anthropic denied access (403)."),
+        (404, "", "Anthropic does not know this model or address (404)."),
+        (429, "", "Anthropic asks to slow down (429)."),
+    ],
+)
+def test_words(status: int, body: str, message: str) -> None:
+    assert classify(status, body, {}, "anthropic").message == message
+
+
+def test_words_for_a_server_without_a_name() -> None:
+    assert classify(429, "", {}, "").message == "The model server asks to slow down (429)."
+    assert classify(429, "", {}, "my-box").message == "my-box asks to slow down (429)."
+    error = classify_exception(httpx.ReadError(""), "", base_url="http://h:1/v1")
+    assert error.message.startswith("The connection to the model server at h:1 broke")
+
+
+@pytest.mark.parametrize(
     "key",
     [
         "sk-proj-abcDEF1234567890",

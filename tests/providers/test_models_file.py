@@ -199,7 +199,7 @@ def test_literals_and_variables() -> None:
 def test_a_variable_that_is_not_set_is_named(reference: str) -> None:
     credentials = Credentials({"EMPTY": ""})
     assert not credentials.is_set(reference)
-    with pytest.raises(ModelError, match="NONE|EMPTY"):
+    with pytest.raises(ModelError, match=r"NONE|EMPTY"):
         credentials.read(reference, "models.json, providers.p.apiKey")
 
 

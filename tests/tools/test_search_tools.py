@@ -184,7 +184,7 @@ async def test_ls(project: Any) -> None:
     assert await project.text("ls", path="none") == "(empty directory)"
     with pytest.raises(ToolError, match="use read"):
         await project.output("ls", path="README.md")
-    with pytest.raises(ToolError, match="There is no file srcc. Near names: src"):
+    with pytest.raises(ToolError, match=r"There is no file srcc\. Near names: src"):
         await project.output("ls", path="srcc")
 
 
@@ -302,8 +302,6 @@ def test_hostile_globs_cost_little() -> None:
 
 
 def test_braces() -> None:
-    assert expand_braces("a.{x,y{1,2}}") == ["a.x", "a.y1", "a.y2"] or sorted(
-        expand_braces("a.{x,y{1,2}}")
-    ) == ["a.x", "a.x", "a.y1", "a.y2"]
+    assert set(expand_braces("a.{x,y{1,2}}")) == {"a.x", "a.y1", "a.y2"}
     assert expand_braces("{a}") == ["{a}"]
     assert GlobSet("./src/*.py").matches("src/a.py", False)

@@ -49,6 +49,11 @@ class StoreDouble(Struct):
     path: str | None = "/nowhere/session.jsonl"
 
 
+class ChoiceDouble(Struct):
+    model: Model
+    thinking_level: ThinkingLevel | None = None
+
+
 class ModelsDouble:
     def __init__(self, models: tuple[Model, ...]) -> None:
         self.models = models
@@ -56,8 +61,8 @@ class ModelsDouble:
     def available(self) -> tuple[Model, ...]:
         return self.models
 
-    def resolve(self, name: str) -> tuple[Model, ThinkingLevel | None]:
-        return next(model for model in self.models if model.full_name == name), None
+    def resolve(self, name: str) -> ChoiceDouble:
+        return ChoiceDouble(next(model for model in self.models if model.full_name == name))
 
     def provider_for(self, model: Model) -> object:
         return model

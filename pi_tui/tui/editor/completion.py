@@ -53,6 +53,7 @@ class CompletionList:
         self.chosen = 0
         self.top = 0
         self._dismissed: tuple[int, str] | None = None
+        self._moved = False
 
     @property
     def is_open(self) -> bool:
@@ -63,18 +64,19 @@ class CompletionList:
         return self.completion.items if self.completion is not None else ()
 
     def update(self, completion: Completion | None, typed: str) -> None:
-        """Show new rows; keeps the choice when its row is still there."""
-        if completion is None or not completion.items:
+        """Show new rows. A choice the person made stays on its row; else the first is chosen."""
+        if completion is None:
+            self.close()
+            return
+        if not completion.items:
             self.completion = None
-            if completion is None:
-                self._dismissed = None
             return
         if self._dismissed is not None:
             start, word = self._dismissed
             if completion.start == start and (typed.startswith(word) or word.startswith(typed)):
                 return  # closed by the person: stays closed for this word
             self._dismissed = None
-        before = self.items[self.chosen].insert if self.items else None
+        before = self.items[self.chosen].insert if self.items and self._moved else None
         self.completion = completion
         self.chosen = next(
             (n for n, item in enumerate(completion.items) if item.insert == before), 0
@@ -86,19 +88,23 @@ class CompletionList:
         count = len(self.items)
         if count:
             at = self.chosen + rows
+            self._moved = True
             self.chosen = at % count if wrap else min(max(0, at), count - 1)
             self._scroll()
 
     def close(self) -> None:
         """Close without a choice."""
         self.completion = None
+        self._dismissed = None
+        self._moved = False
         self.chosen = self.top = 0
 
     def dismiss(self, typed: str) -> None:
         """Close because the person said so."""
-        if self.completion is not None:
-            self._dismissed = (self.completion.start, typed)
+        start = None if self.completion is None else self.completion.start
         self.close()
+        if start is not None:
+            self._dismissed = (start, typed)
 
     def _scroll(self) -> None:
         self.top = min(self.top, self.chosen)

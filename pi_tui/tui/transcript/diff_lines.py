@@ -109,7 +109,10 @@ def _changed_words(
     gone: list[Span] = []
     come: list[Span] = []
     for tag, a, b, c, d in matcher.get_opcodes():
-        extra = Style() if tag == "equal" else _EMPHASIS
-        gone.append(("".join(before[a:b]), old_style + extra))
-        come.append(("".join(after[c:d]), new_style + extra))
+        for spans, text, style in (
+            (gone, "".join(before[a:b]), old_style),
+            (come, "".join(after[c:d]), new_style),
+        ):
+            plain = tag == "equal" or text.isspace()
+            spans.append((text, style if plain else style + _EMPHASIS))
     return [span for span in gone if span[0]], [span for span in come if span[0]]

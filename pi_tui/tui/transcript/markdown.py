@@ -23,7 +23,7 @@ from pi_tui.tui.transcript.highlight import highlight
 from pi_tui.tui.transcript.inline import inline_spans
 from pi_tui.tui.transcript.rows import EMPTY_ROW, Row, Span
 from pi_tui.tui.transcript.table import Alignment, Cell, table_rows
-from pi_tui.tui.transcript.wrap import cut_hard, expand_tabs, wrap
+from pi_tui.tui.transcript.wrap import clip, cut_hard, expand_tabs, wrap
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -34,6 +34,7 @@ CODE_BAR = "▏ "
 QUOTE_BAR = "▎ "
 BULLETS = "•◦▪"
 MIN_CELLS = 8
+DEEPEST_LEVEL = 18
 
 # Nothing in such a paragraph can mean more than itself, so no parser is needed.
 _PROSE = re.compile(r"(?:[^\W\d_][^*_`\[\]<>!\\~|\n]*(?:\n(?=[^\W\d_])|$))+")
@@ -69,16 +70,19 @@ class MarkdownRenderer:
         text = chunk.text
         if chunk.kind == "paragraph" and _PROSE.fullmatch(text):
             return wrap([(expand_tabs(text), self.base)], width)
-        drawing = _Drawing(self, chunk)
-        return drawing.blocks(width)
+        tokens = _parser().parse(text)
+        if any(token.level >= DEEPEST_LEVEL for token in tokens):
+            # markdown-it leaves out what is nested deeper than it goes.
+            return wrap([(expand_tabs(text), self.base)], width)
+        return _Drawing(self, chunk, tokens).blocks(width)
 
     def fence_label(self, language: str, width: int) -> list[Row]:
-        """The line above code that names its language, if it has one."""
-        name = sanitise_line(language.split()[0]) if language else ""
+        """The line above code with what its opening line says, usually the language."""
+        name = clip(expand_tabs(sanitise_line(language)), width - len(CODE_BAR))
         if not name:
             return []
-        row = wrap([(name, self.base + self.styles.code_border)], width - len(CODE_BAR))[0]
-        return [row.indented([(CODE_BAR, self.styles.code_border)])]
+        label = Row(((name, self.base + self.styles.code_border),))
+        return [label.indented([(CODE_BAR, self.styles.code_border)])]
 
     def code(self, code: str, language: str, width: int) -> list[Row]:
         """Code with a bar at its left, coloured by its language."""
@@ -101,12 +105,12 @@ class MarkdownRenderer:
 class _Drawing:
     """Walks the tokens of one chunk."""
 
-    def __init__(self, renderer: MarkdownRenderer, chunk: Chunk) -> None:
+    def __init__(self, renderer: MarkdownRenderer, chunk: Chunk, tokens: Sequence[Token]) -> None:
         self._renderer = renderer
         self._styles = renderer.styles
         self._lines = chunk.lines
         self._number = chunk.number if chunk.kind == "ordered" else None
-        self._tokens = _parser().parse(chunk.text)
+        self._tokens = tokens
         self._at = 0
 
     def blocks(self, width: int, depth: int = 0, base: Style | None = None) -> list[Row]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import overload
 
 from rich.segment import Segment
 from textual import events
 from textual._animator import EasingFunction
 from textual._types import AnimationLevel, CallbackType
+from textual.await_remove import AwaitRemove
 from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -115,10 +117,17 @@ class Transcript(ScrollView, can_focus=False):
         self._items.finish(key)
         self._changed()
 
-    def remove(self, key: str) -> None:
-        """Take a block away, if it is there."""
+    @overload
+    def remove(self) -> AwaitRemove: ...
+    @overload
+    def remove(self, key: str) -> None: ...
+    def remove(self, key: str | None = None) -> AwaitRemove | None:
+        """Take a block away, if it is there. Without a key, take the widget away, as any."""
+        if key is None:
+            return super().remove()
         self._items.remove(key)
         self._changed()
+        return None
 
     def block(self, key: str) -> Block | None:
         """The block with that key as it is now."""
@@ -233,6 +242,7 @@ class Transcript(ScrollView, can_focus=False):
         on_complete: CallbackType | None = None,
         level: AnimationLevel = "basic",
         immediate: bool = False,
+        release_anchor: bool = True,
     ) -> None:
         """Scroll at once: heights may change under an animation."""
         super().scroll_to(None, y, animate=False, force=force, on_complete=on_complete)
@@ -278,7 +288,7 @@ class Transcript(ScrollView, can_focus=False):
         if not self.is_attached or not size:
             return
         old, old_size = self._frame, self._frame_size
-        self._compose(size)
+        self._bring_up_to_date(size)
         if old_size != size:
             self.refresh()
             return
@@ -289,10 +299,10 @@ class Transcript(ScrollView, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         if self._frame_size != self.size:
-            self._compose(self.size)
+            self._bring_up_to_date(self.size)
         return self._frame[y] if y < len(self._frame) else Strip.blank(self.size.width)
 
-    def _compose(self, size: Size) -> None:
+    def _bring_up_to_date(self, size: Size) -> None:
         items, viewport = self._items, self._viewport
         if items.width != size.width:
             viewport.note_redraw()

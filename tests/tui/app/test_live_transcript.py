@@ -63,7 +63,7 @@ class BlockList:
     def _at(self, key: str) -> int:
         return next(n for n, block in enumerate(self.blocks) if block.key == key)
 
-    def set_blocks(self, blocks: list[Block]) -> None:
+    def set_blocks(self, blocks: list[Block], *, keep_position: bool = False) -> None:
         self.blocks = list(blocks)
 
     def append(self, block: Block) -> None:

@@ -27,7 +27,9 @@ AWKWARD = [
     "한국어",
     "„quotes“ — dash …",
 ]
-texts = st.lists(st.one_of(st.sampled_from(AWKWARD), st.text(" aé日\u0301\u200d\ufe0f👍")), max_size=8)
+texts = st.lists(
+    st.one_of(st.sampled_from(AWKWARD), st.text(" aé日\u0301\u200d\ufe0f👍")), max_size=8
+)
 
 
 def test_simple_characters_take_one_cell() -> None:
