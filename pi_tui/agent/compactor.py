@@ -7,12 +7,14 @@ running conversation is untouched, so every failure and every Escape leaves thin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET, Struct, structs
+from msgspec import Struct, structs
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.compaction_entry import CompactionFacts, EntryMaker, previous_details
+from pi_tui.agent.compaction_record import FAILED_TYPE, CompactionRecord, failure_data
 from pi_tui.agent.hooks import (
     HookRunner,
     HookSummary,
@@ -23,19 +25,18 @@ from pi_tui.agent.hooks import (
 )
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.signals import Aborted, AbortSignal
-from pi_tui.agent.summariser import Summariser, Summary, SummaryAsker, SummaryJob
-from pi_tui.core.compaction.files import file_lists_text
+from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryJob, SummaryTally
+from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_keep_tokens, fitting_lists_text
 from pi_tui.core.compaction.prepare import (
     AlreadyCompacted,
     CompactionPreparation,
     CompactionSettings,
     NothingToCompact,
-    compaction_entry,
-    kept_entry_problem,
     prepare_compaction,
 )
-from pi_tui.core.entries import CompactionEntry, Entry
-from pi_tui.core.errors import CompactionError, StorageError
+from pi_tui.core.compaction.prompts import without_file_lists
+from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry, iso_timestamp
+from pi_tui.core.errors import CompactionError, PiTuiError, StorageError
 from pi_tui.core.events import (
     CompactionEnd,
     CompactionProgress,
@@ -43,10 +44,10 @@ from pi_tui.core.events import (
     CompactionResult,
     CompactionStart,
 )
-from pi_tui.core.messages import JSON, Usage
-from pi_tui.core.projection import project
+from pi_tui.core.models import Model
+from pi_tui.core.projection import Projection, project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import estimate_context, sent_tokens
+from pi_tui.core.tokens import sent_tokens
 
 Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompact
 
@@ -61,8 +62,18 @@ class CompactRequest(Struct, frozen=True):
     will_retry: bool = False
 
 
+class CompactionTerms(Struct, frozen=True):
+    """The settings and the window in force when a compaction begins."""
+
+    settings: CompactionSettings
+    window_tokens: int
+
+
 class CompactionOutcome(Struct, frozen=True):
-    """How it ended; `message` is for people and empty for "done"."""
+    """How it ended; `message` is for people and empty for "done".
+
+    "nothing" and "already" were not told by any event; the others were, by CompactionEnd.
+    """
 
     kind: Literal["done", "nothing", "already", "cancelled", "failed"]
     result: CompactionResult | None = None
@@ -70,9 +81,14 @@ class CompactionOutcome(Struct, frozen=True):
 
 
 class CompactionPreview(Struct, frozen=True):
-    """What a compaction would do, without a request. Tokens are estimates."""
+    """What a compaction would do, without a request. Tokens are estimates.
+
+    `tokens_kept` are all that stays: system prompt, tools, pins and the kept messages; a summary
+    is added to them. `summarised_tokens` are what it would stand for.
+    """
 
     summarised_messages: int
+    summarised_tokens: int
     kept_messages: int
     first_kept_entry_id: str
     is_split_turn: bool
@@ -82,8 +98,13 @@ class CompactionPreview(Struct, frozen=True):
     modified_files: tuple[str, ...]
 
 
-NOTHING = "There is nothing to compact: everything fits in what is kept."
+NOTHING = (
+    "There is nothing to compact: everything fits in what is kept. /compact --keep N keeps about "
+    "N tokens instead."
+)
 ALREADY = "Already compacted: nothing was added since."
+CANCELLED = "compaction cancelled; nothing was changed"
+CANCELLED_BY_EXTENSION = "an extension cancelled the compaction; nothing was changed"
 
 
 class Compactor:
@@ -101,281 +122,352 @@ class Compactor:
         self._hooks = hooks
         self._summariser = summariser
         self._estimator = estimator
+        self.unstored: list[CompactionRecord] = []
+        """Cancelled ones, and failures of which no entry could be stored."""
 
     async def prepare(
-        self, request: CompactRequest, settings: CompactionSettings, journal: Journal
-    ) -> Prepared:
-        """Decide what would be summarised. Raises CompactionError for an entry not to keep from."""
-        return (await self._prepare(request, settings, journal))[1]
-
-    async def _prepare(
-        self, request: CompactRequest, settings: CompactionSettings, journal: Journal
+        self, request: CompactRequest, terms: CompactionTerms, journal: Journal
     ) -> tuple[list[Entry], Prepared]:
-        if request.keep_tokens is not None:
-            settings = structs.replace(settings, keep_recent_tokens=request.keep_tokens)
+        """Decide what would be summarised; also gives the path it was decided for.
+
+        Raises CompactionError for an entry not to keep from, StorageError for an unreadable file.
+        """
         path = journal.tree.context_path()
-
-        def decide() -> Prepared:
-            return prepare_compaction(
-                path, project(path), settings, self._estimator, keep_from=request.keep_from
-            )
-
-        return path, await asyncio.to_thread(decide)
+        return path, await asyncio.to_thread(_decide, path, request, terms, self._estimator)
 
     async def preview(
-        self, request: CompactRequest, settings: CompactionSettings, journal: Journal
+        self, request: CompactRequest, terms: CompactionTerms, journal: Journal
     ) -> CompactionPreview | CompactionOutcome:
         """Say what a compaction would do; sends nothing."""
-        path, prepared = await self._prepare(request, settings, journal)
+        path, prepared = await self.prepare(request, terms, journal)
         if not isinstance(prepared, CompactionPreparation):
             return _refusal(prepared)
-        summarised = {p.entry_id for p in (*prepared.history, *prepared.turn_prefix)}
-        kept = [p for p in project(path).messages if p.entry_id not in summarised]
-        if prepared.previous_compaction_id is not None:
-            kept = [p for p in kept if p.entry_id != prepared.previous_compaction_id]
-        return CompactionPreview(
-            summarised_messages=len(summarised),
-            kept_messages=len(kept),
-            first_kept_entry_id=prepared.first_kept_entry_id,
-            is_split_turn=prepared.is_split_turn,
-            tokens_before=prepared.tokens_before,
-            tokens_kept=sum(sent_tokens(p.message, self._estimator) for p in kept),
-            read_files=prepared.files.read_files,
-            modified_files=prepared.files.modified_files,
-        )
+        return _preview(prepared, project(path), self._estimator)
 
     async def compact(
         self,
         request: CompactRequest,
-        settings: CompactionSettings,
+        terms: CompactionTerms,
         asker: SummaryAsker,
         journal: Journal,
-        signal: AbortSignal,
+        signals: CompactionSignals,
     ) -> CompactionOutcome:
         """Do it, and tell everybody how it went. Raises nothing for failures."""
-        started_s = journal.clock.monotonic_s()
-        from_hook = False
-        began = False
-
-        def begin() -> None:
-            nonlocal began
-            began = True
-            self._bus.emit(CompactionStart(request.reason))
-
+        work = _Work(request, asker, journal, signals)
         try:
-            path, prepared = await self._prepare(request, settings, journal)
+            work.path, prepared = await self.prepare(request, terms, journal)
             if not isinstance(prepared, CompactionPreparation):
                 return _refusal(prepared)
-            begin()
-            made = await signal.guard(self._ask_hooks(request, prepared, journal, signal))
-            from_hook = made is not None
-            work = _Work(request, prepared, path, started_s)
-            if made is not None:
-                entry = self._from_hook(work, made, journal)
-                summary = Summary(entry.summary, entry.usage or Usage(), 0, 0)
-            else:
-                summary = await self._summarise(work, asker, signal)
-                entry = self._entry(work, summary, journal)
-            journal.append_or_fail(entry)
+            work.prepared = prepared
+            self._begin(work)
+            entry = await self._make(work, prepared, terms)
+            self._append(work, entry)
         except Aborted:
-            return await self._failed(request, "", aborted=True, from_hook=from_hook)
-        except (CompactionError, StorageError) as error:
-            text = f"{error.message} {error.hint or ''}".rstrip()
-            if isinstance(error, StorageError):
-                text = f"The summary could not be saved, so the context is as it was. {text}"
-            if not began:
-                begin()
-            return await self._failed(request, text, aborted=False, from_hook=from_hook)
-        result = _result(entry, summary, started_s, journal)
-        await self._hooks.ask(SessionCompact(entry, from_hook, request.reason, request.will_retry))
-        self._bus.emit(CompactionEnd(request.reason, result, will_retry=request.will_retry))
-        return CompactionOutcome("done", result)
+            return await self._cancelled(work)
+        except PiTuiError as error:
+            return await self._failed(work, error_text(error))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
+            return await self._failed(work, f"internal error: {type(error).__name__}: {error}")
+        return await self._done(work, entry)
+
+    async def refuse(
+        self, request: CompactRequest, message: str, journal: Journal
+    ) -> CompactionOutcome:
+        """Tell of a compaction that could not even begin."""
+        work = _Work(request, None, journal, CompactionSignals())
+        return await self._failed(work, message)
+
+    # ------------------------------------------------------------ making the entry
+
+    def _begin(self, work: _Work) -> None:
+        if not work.began:
+            work.began = True
+            self._bus.emit(CompactionStart(work.request.reason))
+
+    async def _make(
+        self, work: _Work, prepared: CompactionPreparation, terms: CompactionTerms
+    ) -> CompactionEntry:
+        made = await work.signals.work.guard(self._ask_hooks(work, prepared))
+        maker = EntryMaker(prepared, work.path, work.journal, self._estimator)
+        if made is not None:
+            work.from_hook = True
+            return maker.from_hook(made)
+        assert work.asker is not None
+        summary = await self._summarise(work, prepared)
+        max_list_tokens = terms.window_tokens // LISTS_SHARE
+        facts = CompactionFacts(
+            summary=summary + fitting_lists_text(prepared.files, max_list_tokens),
+            reason=work.request.reason,
+            model=work.asker.model,
+            usage=work.tally.usage,
+            parts=work.tally.parts,
+            retries=work.tally.retries,
+            duration_ms=work.elapsed_ms(),
+        )
+        return maker.from_summary(facts)
 
     async def _ask_hooks(
-        self,
-        request: CompactRequest,
-        prepared: CompactionPreparation,
-        journal: Journal,
-        signal: AbortSignal,
+        self, work: _Work, prepared: CompactionPreparation
     ) -> HookSummary | None:
         if not self._hooks.listens(SessionBeforeCompact):
             return None
+        request = work.request
         answers = await self._hooks.ask(
             SessionBeforeCompact(
                 preparation=prepared,
-                branch_entries=tuple(journal.tree.path()),
+                branch_entries=tuple(work.journal.tree.path()),
                 custom_instructions=request.instructions,
                 reason=request.reason,
                 will_retry=request.will_retry,
-                signal=signal,
+                signal=work.signals.work,
             )
         )
         if any(answer.get("cancel") is True for answer in answers):
+            work.from_hook = True
             raise Aborted
         made = [answer["compaction"] for answer in answers if answer.get("compaction") is not None]
         if not made:
             return None
+        work.from_hook = True
         summary = hook_summary(made[-1])
         if summary is None:
-            raise CompactionError("An extension's compaction is not an object; it was refused.")
+            raise CompactionError("An extension's compaction was refused: it is not an object.")
         return summary
 
-    async def _summarise(self, work: _Work, asker: SummaryAsker, signal: AbortSignal) -> Summary:
+    async def _summarise(self, work: _Work, prepared: CompactionPreparation) -> str:
+        assert work.asker is not None
+        if previous_details(work.path, prepared) is not None:
+            # The lists are in the details and are appended anew; in the text they would pile up.
+            bare = without_file_lists(prepared.previous_summary or "")
+            prepared = structs.replace(prepared, previous_summary=bare or None)
         texts: dict[str, str] = {}
-        usage, parts, retries = Usage(), 0, 0
-        for request in work.prepared.requests:
+        requests = prepared.requests
+        for later, request in zip(reversed(range(len(requests))), requests, strict=True):
             job = SummaryJob(
                 kind="compaction" if request.span == "history" else "turn-prefix",
                 messages=request.messages,
                 previous_summary=request.previous_summary,
                 focus=work.request.instructions,
             )
-            base = parts
+            done = work.tally.parts
 
-            def progress(part: int, of: int, tokens: int, base: int = base) -> None:
-                self._bus.emit(CompactionProgress(base + part, base + of, tokens))
+            def progress(
+                part: int, of: int, tokens: int, done: int = done, later: int = later
+            ) -> None:
+                self._bus.emit(CompactionProgress(done + part, done + of + later, tokens))
 
-            summary = await self._summariser.summarise(job, asker, signal, progress)
-            texts[request.span] = summary.text
-            usage, parts = usage.plus(summary.usage), parts + summary.parts
-            retries += summary.retries
-        merged = work.prepared.merge(texts.get("history"), texts.get("turn-prefix"))
-        text = merged + file_lists_text(work.prepared.files)
-        return Summary(text, usage, parts, retries)
-
-    def _entry(self, work: _Work, summary: Summary, journal: Journal) -> CompactionEntry:
-        files = work.prepared.files
-        details: dict[str, JSON] = {
-            "readFiles": list(files.read_files),
-            "modifiedFiles": list(files.modified_files),
-        }
-        entry = self._build(work, summary.text, journal, usage=summary.usage, details=details)
-        self._check_smaller(work, entry)
-        details |= {
-            "estimatedTokensAfter": self._tokens_after(work, entry),
-            "durationMs": _elapsed_ms(work.started_s, journal),
-            "parts": summary.parts,
-        }
-        return structs.replace(entry, details=details)
-
-    def _from_hook(self, work: _Work, made: HookSummary, journal: Journal) -> CompactionEntry:
-        if not isinstance(made.summary, str) or not made.summary.strip():
-            raise CompactionError("An extension's compaction has no summary text; it was refused.")
-        kept = made.first_kept_entry_id
-        if not isinstance(kept, str):
-            raise CompactionError("An extension's compaction names no entry to keep from.")
-        problem = kept_entry_problem(project(work.path), kept)
-        if problem is not None:
-            raise CompactionError(f"An extension's compaction was refused. {problem}")
-        entry = self._build(
-            work, made.summary, journal, usage=made.usage, details=made.details, kept=kept
-        )
-        if isinstance(made.tokens_before, int) and not isinstance(made.tokens_before, bool):
-            entry = structs.replace(entry, tokens_before=made.tokens_before)
-        return structs.replace(entry, from_hook=True)
-
-    def _build(
-        self,
-        work: _Work,
-        summary: str,
-        journal: Journal,
-        *,
-        usage: Usage | None,
-        details: JSON,
-        kept: str | None = None,
-    ) -> CompactionEntry:
-        fields = journal.next_fields()
-        return compaction_entry(
-            work.prepared,
-            summary,
-            entry_id=fields["id"],
-            parent_id=fields["parent_id"],
-            timestamp=fields["timestamp"],
-            usage=usage,
-            details=details,
-            first_kept_entry_id=UNSET if kept is None else kept,
-        )
-
-    def _check_smaller(self, work: _Work, entry: CompactionEntry) -> None:
-        estimate = self._estimator.message_tokens
-        prepared = work.prepared
-        replaced = (
-            sum(estimate(p.message) for p in (*prepared.history, *prepared.turn_prefix))
-            + len(prepared.previous_summary or "") // 4
-        )
-        summary_tokens = len(entry.summary) // 4
-        if summary_tokens >= replaced:
-            raise CompactionError(
-                f"The summary (about {summary_tokens:,} tokens) is not smaller than what it would "
-                f"replace (about {replaced:,} tokens), so it was not stored. Nothing was changed."
+            summary = await self._summariser.summarise(
+                job, work.asker, work.signals.work, progress, work.tally
             )
+            texts[request.span] = without_file_lists(summary.text)
+        return prepared.merge(texts.get("history"), texts.get("turn-prefix"))
 
-    def _tokens_after(self, work: _Work, entry: CompactionEntry) -> int:
-        path = [*work.path, entry]
-        return estimate_context(path, project(path), self._estimator).tokens
+    def _append(self, work: _Work, entry: CompactionEntry) -> None:
+        """Make the entry durable at the place it was made for."""
+        tree = work.journal.tree
+        if work.path and work.path[-1].id not in tree.path_ids():
+            raise CompactionError(
+                "The conversation moved to another branch meanwhile, so the summary was not "
+                "stored. Nothing was changed."
+            )
+        try:
+            work.journal.append_or_fail(entry)
+        except StorageError as error:
+            work.disk_refused = True
+            raise CompactionError(
+                f"The summary could not be saved, so the context is as it was. {error_text(error)}"
+            ) from error
 
-    async def _failed(
-        self, request: CompactRequest, message: str, *, aborted: bool, from_hook: bool
-    ) -> CompactionOutcome:
+    # ------------------------------------------------------------ how it ended
+
+    async def _done(self, work: _Work, entry: CompactionEntry) -> CompactionOutcome:
+        request = work.request
+        details = entry.details if isinstance(entry.details, dict) else {}
+        maker = EntryMaker(work.preparation, work.path, work.journal, self._estimator)
+        after = details.get("estimatedTokensAfter")
+        result = CompactionResult(
+            summary=entry.summary,
+            first_kept_entry_id=entry.first_kept_entry_id or "",
+            tokens_before=entry.tokens_before,
+            estimated_tokens_after=after if isinstance(after, int) else maker.tokens_after(entry),
+            usage=entry.usage,
+            details=entry.details,
+            duration_ms=work.elapsed_ms(),
+            parts=work.tally.parts,
+            retries=work.tally.retries,
+        )
+        told = SessionCompact(entry, work.from_hook, request.reason, request.will_retry)
+        with suppress(Aborted):
+            await work.signals.telling.guard(self._hooks.tell(told))
         self._bus.emit(
             CompactionEnd(
                 request.reason,
-                None,
-                aborted=aborted,
-                will_retry=False,
-                error_message=None if aborted else message,
+                result,
+                will_retry=request.will_retry,
+                tokens_before=entry.tokens_before,
+                duration_ms=result.duration_ms,
+                retries=result.retries,
             )
         )
-        await self._hooks.ask(
-            SessionCompactFailed(
-                reason=request.reason,
-                error_message=None if aborted else message,
-                aborted=aborted,
-                will_retry=False,
-                from_extension=from_hook,
+        return CompactionOutcome("done", result)
+
+    async def _cancelled(self, work: _Work) -> CompactionOutcome:
+        message = CANCELLED_BY_EXTENSION if work.from_hook else CANCELLED
+        self._begin(work)
+        self.unstored.append(work.record("cancelled", message))
+        await self._tell_failure(work, None)
+        return CompactionOutcome("cancelled", message=message)
+
+    async def _failed(self, work: _Work, message: str) -> CompactionOutcome:
+        self._begin(work)
+        record = work.record("failed", message)
+        if work.disk_refused:
+            self.unstored.append(record)
+        else:
+            work.journal.append(
+                CustomEntry(
+                    custom_type=FAILED_TYPE,
+                    data=failure_data(record),
+                    **work.journal.next_fields(),
+                )
             )
-        )
-        if aborted:
-            return CompactionOutcome("cancelled", message="compaction cancelled; nothing changed")
+        await self._tell_failure(work, message)
         return CompactionOutcome("failed", message=message)
 
+    async def _tell_failure(self, work: _Work, message: str | None) -> None:
+        """Tell front ends, then extensions; without a message it was cancelled."""
+        reason = work.request.reason
+        self._bus.emit(
+            CompactionEnd(
+                reason,
+                None,
+                aborted=message is None,
+                error_message=message,
+                tokens_before=work.tokens_before,
+                duration_ms=work.elapsed_ms(),
+                retries=work.tally.retries,
+            )
+        )
+        told = SessionCompactFailed(
+            reason=reason,
+            error_message=message,
+            aborted=message is None,
+            will_retry=False,
+            from_extension=work.from_hook,
+        )
+        with suppress(Aborted):
+            await work.signals.telling.guard(self._hooks.tell(told))
 
-class _Work(Struct, frozen=True):
+
+class CompactionSignals:
+    """`work` stops the compaction; `telling` stops waiting for extensions that are told of it."""
+
+    def __init__(self) -> None:
+        self.work = AbortSignal()
+        self.telling = AbortSignal()
+
+
+class _Work:
     """One compaction under way."""
 
-    request: CompactRequest
-    prepared: CompactionPreparation
-    path: list[Entry]
-    started_s: float
+    def __init__(
+        self,
+        request: CompactRequest,
+        asker: SummaryAsker | None,
+        journal: Journal,
+        signals: CompactionSignals,
+    ) -> None:
+        self.request = request
+        self.asker = asker
+        self.journal = journal
+        self.signals = signals
+        self.path: list[Entry] = []
+        self.prepared: CompactionPreparation | None = None
+        self.tally = SummaryTally()
+        self.from_hook = False
+        self.began = False
+        self.disk_refused = False
+        self._started_s = journal.clock.monotonic_s()
+
+    @property
+    def preparation(self) -> CompactionPreparation:
+        """The preparation of a compaction that got so far."""
+        assert self.prepared is not None
+        return self.prepared
+
+    @property
+    def tokens_before(self) -> int:
+        return self.prepared.tokens_before if self.prepared is not None else 0
+
+    def elapsed_ms(self) -> int:
+        return round((self.journal.clock.monotonic_s() - self._started_s) * 1000)
+
+    def record(self, ending: Literal["failed", "cancelled"], message: str) -> CompactionRecord:
+        """What is remembered of one that brought nothing."""
+        model: Model | None = self.asker.model if self.asker is not None else None
+        return CompactionRecord(
+            timestamp=iso_timestamp(self.journal.clock.now_ms()),
+            ending=ending,
+            reason=self.request.reason,
+            tokens_before=self.tokens_before,
+            parts=self.tally.parts,
+            retries=self.tally.retries,
+            duration_ms=self.elapsed_ms(),
+            usage=self.tally.usage,
+            model=model.full_name if model is not None else "",
+            from_hook=self.from_hook,
+            message=message,
+        )
+
+
+def error_text(error: PiTuiError) -> str:
+    """An error and its hint as one text."""
+    return f"{error.message} {error.hint or ''}".rstrip()
+
+
+def _decide(
+    path: list[Entry], request: CompactRequest, terms: CompactionTerms, estimator: TokenEstimator
+) -> Prepared:
+    projection = project(path)
+    settings = terms.settings
+    keep_tokens = request.keep_tokens
+    if keep_tokens is None:
+        system = projection.system_message
+        keep_tokens = fitting_keep_tokens(
+            settings.keep_recent_tokens,
+            settings.reserve_tokens,
+            terms.window_tokens,
+            estimator.message_tokens(system) if system is not None else 0,
+        )
+    used = structs.replace(settings, keep_recent_tokens=keep_tokens)
+    return prepare_compaction(path, projection, used, estimator, keep_from=request.keep_from)
+
+
+def _preview(
+    prepared: CompactionPreparation, projection: Projection, estimator: TokenEstimator
+) -> CompactionPreview:
+    summarised = (*prepared.history, *prepared.turn_prefix)
+    gone = {p.entry_id for p in summarised} - projection.pinned_ids
+    replaced = sum(sent_tokens(p.message, estimator) for p in summarised)
+    kept = [
+        p
+        for p in projection.messages
+        if p.entry_id not in gone and p.entry_id != prepared.previous_compaction_id
+    ]
+    return CompactionPreview(
+        summarised_messages=len(summarised),
+        summarised_tokens=replaced,
+        kept_messages=len(kept),
+        first_kept_entry_id=prepared.first_kept_entry_id,
+        is_split_turn=prepared.is_split_turn,
+        tokens_before=prepared.tokens_before,
+        tokens_kept=sum(sent_tokens(p.message, estimator) for p in kept),
+        read_files=prepared.files.read_files,
+        modified_files=prepared.files.modified_files,
+    )
 
 
 def _refusal(prepared: AlreadyCompacted | NothingToCompact) -> CompactionOutcome:
     if isinstance(prepared, AlreadyCompacted):
         return CompactionOutcome("already", message=ALREADY)
     return CompactionOutcome("nothing", message=NOTHING)
-
-
-def _elapsed_ms(started_s: float, journal: Journal) -> int:
-    return round((journal.clock.monotonic_s() - started_s) * 1000)
-
-
-def _result(
-    entry: CompactionEntry, summary: Summary, started_s: float, journal: Journal
-) -> CompactionResult:
-    details = entry.details if isinstance(entry.details, dict) else {}
-    after = details.get("estimatedTokensAfter")
-    return CompactionResult(
-        summary=entry.summary,
-        first_kept_entry_id=entry.first_kept_entry_id or "",
-        tokens_before=entry.tokens_before,
-        estimated_tokens_after=after if isinstance(after, int) else 0,
-        usage=entry.usage,
-        details=entry.details,
-        duration_ms=_elapsed_ms(started_s, journal),
-        parts=summary.parts,
-        retries=summary.retries,
-    )
-
-
-SettingsFor: TypeAlias = Callable[[str, str], CompactionSettings]
-"""Resolves the settings of a model: (provider, model id) -> numbers. Raises SettingsError."""

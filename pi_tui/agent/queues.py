@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -55,6 +56,25 @@ class MessageQueues:
     def take_follow_up(self) -> tuple[Draft, ...]:
         """What is due when the agent would stop."""
         return _take(self._follow_up, self.follow_up_mode)
+
+    def peek(self, *, more_turns: bool) -> tuple[Draft, ...]:
+        """What the next poll would give; it stays in its queue."""
+        queue, mode = self._steering, self.steering_mode
+        if not queue and not more_turns:
+            queue, mode = self._follow_up, self.follow_up_mode
+        return tuple(queue)[: 1 if mode == "one-at-a-time" else None]
+
+    def hold(self, drafts: Sequence[Draft]) -> None:
+        """Put drafts that were about to be sent at the front, where they can be seen."""
+        self._steering.extendleft(reversed(drafts))
+
+    def take_held(self, drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+        """Take held drafts out again, those of them that nobody took back meanwhile."""
+        held = tuple(d for d in drafts if any(d is waiting for waiting in self._steering))
+        left = [w for w in self._steering if not any(w is d for d in held)]
+        self._steering.clear()
+        self._steering.extend(left)
+        return held
 
     def take_all(self) -> tuple[Draft, ...]:
         """Everything, steering first; both queues are empty afterwards."""

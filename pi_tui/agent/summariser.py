@@ -16,6 +16,7 @@ from pi_tui.agent.bus import EventBus
 from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait
 from pi_tui.agent.signals import AbortSignal
 from pi_tui.core.compaction.parts import (
+    SummaryRoom,
     bounded_text,
     conversation_parts,
     halves,
@@ -45,9 +46,12 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 """Told of (part from 1, parts, tokens received for it so far)."""
 
 WAY_OUT = (
-    "Nothing was changed. Try again, use a larger model or the setting compaction.model, or go "
-    "back to an earlier point with /tree."
+    "Nothing was changed. Try again, use a larger model or the setting compaction.model, go back "
+    "to an earlier point with /tree, or go on in a new session with /new."
 )
+
+TOO_LARGE_KINDS = frozenset({ErrorKind.OVERFLOW, ErrorKind.PAYLOAD_TOO_LARGE})
+"""Refusals that a shorter request answers."""
 
 
 class SummaryJob(Struct, frozen=True):
@@ -61,12 +65,16 @@ class SummaryJob(Struct, frozen=True):
 
 
 class SummaryAsker(Struct, frozen=True):
-    """Who is asked, captured at the start: a switch of model affects only later summaries."""
+    """Who is asked, captured at the start: a switch of model affects only later summaries.
+
+    `policy` None: the summariser's own, as it is when the summary begins.
+    """
 
     model: Model
     thinking_level: ThinkingLevel
     session_id: str
     source: Source
+    policy: RetryPolicy | None = None
 
 
 class Summary(Struct, frozen=True):
@@ -78,147 +86,244 @@ class Summary(Struct, frozen=True):
     retries: int
 
 
-class _Tally:
-    """Counts over all requests of one summary."""
+class SummaryTally:
+    """Counts over all requests of one piece of work, also when it fails in the end."""
 
     def __init__(self) -> None:
         self.usage = Usage()
+        self.parts = 0
         self.retries = 0
 
 
 class Summariser:
-    """Makes summaries for one session."""
+    """Makes summaries for one session.
+
+    `output_limits` are the limits servers named, by full model name; it is read and added to.
+    """
 
     def __init__(
-        self, models: ModelSource, bus: EventBus, clock: Clock, policy: Callable[[], RetryPolicy]
+        self,
+        models: ModelSource,
+        bus: EventBus,
+        clock: Clock,
+        policy: Callable[[], RetryPolicy],
+        output_limits: dict[str, int] | None = None,
     ) -> None:
         self._models = models
         self._bus = bus
         self._clock = clock
         self._policy = policy
+        self._output_limits = {} if output_limits is None else output_limits
 
     async def summarise(
-        self, job: SummaryJob, asker: SummaryAsker, signal: AbortSignal, progress: Progress
-    ) -> Summary:
-        """Make one summary. Raises CompactionError, or Aborted when the signal is set."""
-        room = summary_room(asker.model)
-        if room.too_small:
-            raise CompactionError(
-                f"The window of {asker.model.full_name} ({asker.model.context_window:,} tokens) is "
-                f"too small to summarise in. {WAY_OUT}"
-            )
-        previous = bounded_text(job.previous_summary or "", room.input_tokens // 3) or None
-        focus = bounded_text(job.focus or "", room.input_tokens // 8) or None
-        # The summary grows from part to part, so its largest size is set aside from the start.
-        carried = max(high_tokens(previous or ""), min(room.output_tokens, room.input_tokens // 3))
-        budget = room.input_tokens - carried - high_tokens(focus or "")
-        waiting = await asyncio.to_thread(conversation_parts, job.messages, budget)
-        tally = _Tally()
-        done = 0
-        while waiting:
-            progress(done + 1, done + len(waiting), 0)
-            prompt = _prompt(job, focus, has_previous=previous is not None)
-            text = request_text(waiting[0], prompt, previous_summary=previous)
-            try:
-                message = await self._ask(
-                    text,
-                    room.output_tokens,
-                    asker,
-                    signal,
-                    tally,
-                    lambda tokens: progress(done + 1, done + len(waiting), tokens),  # noqa: B023
-                )
-            except ProviderError as error:
-                split = halves(waiting[0]) if error.kind == ErrorKind.OVERFLOW else None
-                if split is None:
-                    raise CompactionError(
-                        f"The summary could not be made: {error.message} {WAY_OUT}"
-                    ) from error
-                waiting[:1] = split
-                continue
-            previous = _checked_text(message, asker.model)
-            done += 1
-            waiting.pop(0)
-        if previous is None:
-            raise CompactionError(f"There was nothing to summarise. {WAY_OUT}")
-        return Summary(previous, tally.usage, done, tally.retries)
-
-    async def _ask(
         self,
-        text: str,
-        output_tokens: int,
+        job: SummaryJob,
         asker: SummaryAsker,
         signal: AbortSignal,
-        tally: _Tally,
-        received: Callable[[int], None],
-    ) -> AssistantMessage:
-        request = ModelRequest(
-            model=asker.model,
-            system=SUMMARISER_SYSTEM,
-            messages=(UserMessage(text, self._clock.now_ms()),),
-            thinking_level=asker.thinking_level if asker.model.reasoning else "off",
-            max_tokens=min(output_tokens, asker.model.max_tokens),
-            session_id=asker.session_id,
-            cache=False,
-        )
-        attempts = 0
-        while True:
-            builder = self._builder(asker.model)
-            try:
-                await signal.guard(self._consume(request, builder, received))
-                tally.usage = tally.usage.plus(price(asker.model, builder.usage or Usage()))
-                if attempts:
-                    self._bus.emit(SummarizationRetryFinished(asker.source, True))
-                return builder.message(builder.stop_reason or "stop")
-            except ModelError as error:
-                raise CompactionError(f"{error.message} {error.hint or ''} {WAY_OUT}") from error
-            except ProviderError as error:
-                # Tokens of a failed attempt were billed as well.
-                tally.usage = tally.usage.plus(price(asker.model, builder.usage or Usage()))
-                step = plan_wait(error, attempts, self._policy())
-                if step is None:
-                    if attempts:
-                        self._bus.emit(SummarizationRetryFinished(asker.source, False))
-                    raise
-                attempts += 1
-                tally.retries += 1
-                await self._wait(step, attempts, error, asker.source, signal)
+        progress: Progress,
+        tally: SummaryTally | None = None,
+    ) -> Summary:
+        """Make one summary. Raises CompactionError, or Aborted when the signal is set.
 
-    async def _consume(
+        `tally` is added to as the work goes on.
+        """
+        tally = tally or SummaryTally()
+        asking = _Asking(self, asker, signal, tally)
+        plan = _plan(job, asking.room)
+        waiting = await signal.guard(
+            asyncio.to_thread(conversation_parts, job.messages, plan.part_tokens)
+        )
+        text, sent = plan.previous, plan.previous
+        done = 0
+        smallest_refused: int | None = None
+        while waiting:
+            if smallest_refused is not None and high_tokens(waiting[0]) >= smallest_refused:
+                # What is as long as a part that was refused need not be tried.
+                split = halves(waiting[0])
+                if split is not None:
+                    waiting[:1] = split
+                    continue
+            of = done + len(waiting)
+            progress(done + 1, of, 0)
+            prompt = _prompt(job, plan.focus, has_previous=sent is not None)
+            request = request_text(waiting[0], prompt, previous_summary=sent)
+            try:
+                text = await asking.ask(request, _received(progress, done + 1, of))
+            except ProviderError as error:
+                split = halves(waiting[0]) if error.kind in TOO_LARGE_KINDS else None
+                if split is None:
+                    raise CompactionError(
+                        f"The summary could not be made: {_words(error)} {WAY_OUT}"
+                    ) from error
+                smallest_refused = high_tokens(waiting[0])
+                waiting[:1] = split
+                continue
+            sent = bounded_text(text, plan.carried_tokens)
+            waiting.pop(0)
+            done += 1
+            tally.parts += 1
+        if text is None:
+            raise CompactionError(f"There was nothing to summarise. {WAY_OUT}")
+        return Summary(text, tally.usage, done, tally.retries)
+
+    # ------------------------------------------------------------ used by _Asking
+
+    def policy(self) -> RetryPolicy:
+        """The retry policy in force."""
+        return self._policy()
+
+    def output_limit(self, model: Model) -> int:
+        """The output limit of a model, as far as it is known."""
+        return min(model.max_tokens, self._output_limits.get(model.full_name, model.max_tokens))
+
+    def learn_output_limit(self, model: Model, limit_tokens: int) -> None:
+        """Remember a limit the server named."""
+        self._output_limits[model.full_name] = limit_tokens
+
+    async def stream(
         self, request: ModelRequest, builder: MessageBuilder, received: Callable[[int], None]
     ) -> None:
+        """Read one answer into the builder. Raises ProviderError and ModelError."""
         stream = self._models.provider_for(request.model).stream(request)
-        chars = 0
+        chars = told = 0
         try:
             async for event in stream:
                 builder.add(event)
                 if isinstance(event, TextDelta | ThinkingDelta):
                     chars += len(event.text)
-                    received(chars // 4)
+                    if chars // 4 > told:
+                        told = chars // 4
+                        received(told)
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
-
-    async def _wait(
-        self,
-        step: WaitAndRetry,
-        attempt: int,
-        error: ProviderError,
-        source: Source,
-        signal: AbortSignal,
-    ) -> None:
-        self._bus.emit(
-            SummarizationRetryScheduled(
-                source, attempt, self._policy().max_retries, step.delay_ms, error.message
+        if builder.stop_reason is None:
+            raise ProviderError(
+                "The answer broke off before its end.",
+                kind=ErrorKind.NETWORK,
+                provider=request.model.provider,
             )
+
+    async def wait(
+        self, step: WaitAndRetry, attempt: int, of: int, error: ProviderError, source: Source
+    ) -> None:
+        """Wait before the next attempt, visibly."""
+        self._bus.emit(
+            SummarizationRetryScheduled(source, attempt, of, step.delay_ms, error.message)
         )
-        await signal.guard(self._clock.sleep(step.delay_ms / 1000))
+        await self._clock.sleep(step.delay_ms / 1000)
         self._bus.emit(SummarizationRetryAttemptStart(source, attempt))
 
-    def _builder(self, model: Model) -> MessageBuilder:
-        return MessageBuilder(
-            api=model.api, provider=model.provider, model=model.id, timestamp=self._clock.now_ms()
+    def retries_finished(self, source: Source, *, success: bool) -> None:
+        """Tell that a request that was retried has ended."""
+        self._bus.emit(SummarizationRetryFinished(source, success))
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+
+class _Plan(Struct, frozen=True):
+    """How the window is shared out. `carried_tokens`: for the summary so far."""
+
+    part_tokens: int
+    carried_tokens: int
+    previous: str | None
+    focus: str | None
+
+
+def _plan(job: SummaryJob, room: SummaryRoom) -> _Plan:
+    previous = bounded_text(job.previous_summary or "", room.input_tokens // 3) or None
+    focus = bounded_text(job.focus or "", room.input_tokens // 8) or None
+    # The summary grows from part to part, so its largest size is set aside from the start.
+    carried = max(high_tokens(previous or ""), min(room.output_tokens, room.input_tokens // 3))
+    return _Plan(
+        part_tokens=room.input_tokens - carried - high_tokens(focus or ""),
+        carried_tokens=carried,
+        previous=previous,
+        focus=focus,
+    )
+
+
+class _Asking:
+    """One model, asked until it gives a usable answer or the policy is at its end."""
+
+    def __init__(
+        self, owner: Summariser, asker: SummaryAsker, signal: AbortSignal, tally: SummaryTally
+    ) -> None:
+        self._owner = owner
+        self._asker = asker
+        self._signal = signal
+        self._tally = tally
+        self._policy = asker.policy or owner.policy()
+        self.room = summary_room(asker.model, owner.output_limit(asker.model))
+        if self.room.too_small:
+            raise CompactionError(
+                f"The window of {asker.model.full_name} ({asker.model.context_window:,} tokens) is "
+                f"too small to summarise in. {WAY_OUT}"
+            )
+
+    async def ask(self, text: str, received: Callable[[int], None]) -> str:
+        """The text of one usable answer. Raises ProviderError, CompactionError and Aborted."""
+        attempts = 0
+        success = False
+        try:
+            while True:
+                builder = self._builder()
+                request = self._request(text)
+                try:
+                    await self._signal.guard(self._owner.stream(request, builder, received))
+                    success = True
+                    return _checked_text(builder.message(builder.stop_reason or "stop"), request)
+                except ModelError as error:
+                    raise CompactionError(f"{_words(error)} {WAY_OUT}") from error
+                except ProviderError as error:
+                    failure = error
+                finally:
+                    # Tokens of a failed attempt were billed as well.
+                    used = price(self._asker.model, builder.usage or Usage())
+                    self._tally.usage = self._tally.usage.plus(used)
+                if self._learned_limit(failure, request):
+                    continue
+                step = plan_wait(failure, attempts, self._policy)
+                if step is None:
+                    raise failure
+                attempts += 1
+                self._tally.retries += 1
+                of, source = self._policy.max_retries, self._asker.source
+                await self._signal.guard(self._owner.wait(step, attempts, of, failure, source))
+        finally:
+            if attempts:
+                self._owner.retries_finished(self._asker.source, success=success)
+
+    def _request(self, text: str) -> ModelRequest:
+        asker, model = self._asker, self._asker.model
+        return ModelRequest(
+            model=model,
+            system=SUMMARISER_SYSTEM,
+            messages=(UserMessage(text, self._owner.now_ms()),),
+            thinking_level=asker.thinking_level if model.reasoning else "off",
+            max_tokens=min(self.room.output_tokens, self._owner.output_limit(model)),
+            session_id=asker.session_id,
+            cache=False,
         )
+
+    def _learned_limit(self, error: ProviderError, request: ModelRequest) -> bool:
+        """True when the server named a lower output limit, which is then kept to."""
+        named = error.limit_tokens if error.kind == ErrorKind.BAD_REQUEST else None
+        if not named or request.max_tokens is None or named >= request.max_tokens:
+            return False
+        self._owner.learn_output_limit(self._asker.model, named)
+        return True
+
+    def _builder(self) -> MessageBuilder:
+        model = self._asker.model
+        return MessageBuilder(
+            api=model.api, provider=model.provider, model=model.id, timestamp=self._owner.now_ms()
+        )
+
+
+def _received(progress: Progress, part: int, parts: int) -> Callable[[int], None]:
+    return lambda tokens: progress(part, parts, tokens)
 
 
 def _prompt(job: SummaryJob, focus: str | None, *, has_previous: bool) -> str:
@@ -227,16 +332,24 @@ def _prompt(job: SummaryJob, focus: str | None, *, has_previous: bool) -> str:
     return instructions(job.kind, has_previous=has_previous, focus=focus)
 
 
-def _checked_text(message: AssistantMessage, model: Model) -> str:
+def _checked_text(message: AssistantMessage, request: ModelRequest) -> str:
     """The text of a usable answer. Raises CompactionError for every other one."""
     text = message.text.strip()
     why = ""
     if message.tool_calls:
         why = "the model called a tool instead of writing a summary"
     elif message.stop_reason == "length":
-        why = "the summary was cut at the output limit of the model"
+        why = f"it was cut at the output limit of {request.max_tokens or 0:,} tokens"
+    elif message.stop_reason != "stop":
+        why = f"the answer ended with {message.stop_reason!r}"
     elif not text:
         why = "the model answered without any text"
     if why:
-        raise CompactionError(f"The summary of {model.full_name} is not usable: {why}. {WAY_OUT}")
+        raise CompactionError(
+            f"The summary of {request.model.full_name} is not usable: {why}. {WAY_OUT}"
+        )
     return text
+
+
+def _words(error: ProviderError | ModelError) -> str:
+    return f"{error.message} {error.hint}" if error.hint else error.message

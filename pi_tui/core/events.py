@@ -151,11 +151,16 @@ class CompactionResult(Struct, frozen=True, rename="camel"):
 
 
 class CompactionEnd(Struct, frozen=True, tag="compaction_end"):
+    """`tokens_before`, `duration_ms` and `retries` are own, and there for every outcome."""
+
     reason: CompactionReason
     result: CompactionResult | None
     aborted: bool = False
     will_retry: bool = False
     error_message: str | None = None
+    tokens_before: int = 0
+    duration_ms: int = 0
+    retries: int = 0
 
 
 class AutoRetryStart(Struct, frozen=True, tag="auto_retry_start"):

@@ -40,8 +40,8 @@ _SEQUENCE = (
 _PAIR = r"[\ud800-\udbff][\udc00-\udfff]"
 _OTHER = _SUSPICIOUS.pattern
 
-_TOKEN = re.compile(rf"(?P<gone>{_SEQUENCE})|(?P<cr>\r{1,1024}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
-_SHOWN_TOKEN = re.compile(rf"(?P<cr>\r{1,1024}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
+_TOKEN = re.compile(rf"(?P<gone>{_SEQUENCE})|(?P<cr>\r{{1,1024}}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
+_SHOWN_TOKEN = re.compile(rf"(?P<cr>\r{{1,1024}}+\n?)|(?P<pair>{_PAIR})|{_OTHER}")
 
 # Alternatives that reach the end of what has arrived and could mean something else with more.
 _OPEN_TAIL = (

@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from textual import events
@@ -294,13 +294,11 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     async def _edit_externally(self) -> None:
         buffer = self.editor.buffer
+        driver = self._driver
+        lent = driver.lent() if isinstance(driver, TerminalDriver) else nullcontext()
         try:
-            with self.suspend():
-                try:
-                    text = await self.external_editor.edit(buffer.expanded())
-                finally:
-                    if isinstance(self._driver, TerminalDriver):
-                        self._driver.take_terminal_back()
+            with lent:
+                text = await self.external_editor.edit(buffer.expanded())
         except PiTuiError as error:
             self.ui.notify("error", f"{error.message}. {error.hint or ''}".strip())
             return
@@ -354,7 +352,6 @@ class PiTuiApp(App[None], inherit_bindings=False):
         """After the screen is gone: end what was started from here."""
         if self._bridge is not None:
             self._bridge.stop()
-        await self.external_editor.stop()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -382,6 +379,17 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
         crash = error
     if guard.signalled is not None:
         code = 128 + guard.signalled
+    _farewell(session, options, crash, told)
+    return code
+
+
+def _farewell(
+    session: AgentSession,
+    options: TuiOptions,
+    crash: BaseException | None,
+    told: tuple[str, ...],
+) -> None:
+    """What is left to say, on the normal screen."""
     with suppress(OSError):  # after a hang-up nobody reads this
         if crash is not None:
             sys.stderr.write(crash_report(crash, options.secrets))
@@ -390,7 +398,6 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
         if len(session.tree) and session.store.path is not None:
             sys.stdout.write(f"{options.resume_command} {shlex.quote(session.session_id)}\n")
             sys.stdout.flush()
-    return code
 
 
 async def _run(

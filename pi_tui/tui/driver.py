@@ -12,7 +12,8 @@ import select
 import signal
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
@@ -216,11 +217,24 @@ class TerminalDriver(LinuxDriver):
         if self._mouse:  # 1002, not 1003: a mouse that only passes by is nobody's business
             self.write("\x1b[?1000h\x1b[?1002h\x1b[?1015h\x1b[?1006h")
 
-    def take_terminal_back(self) -> None:
-        """After another program had the terminal: whatever it left switched on is switched off."""
-        self._guard.on_screen = True
-        self._guard.leave_screen()
-        self._guard.quiet()
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Another program has the terminal meanwhile; the app goes on without a screen.
+
+        Whatever that program left switched on is switched off afterwards.
+        """
+        self._auto_restart = False
+        self.stop_application_mode()
+        try:
+            yield
+        finally:
+            self._auto_restart = True
+            self._guard.on_screen = True
+            self._guard.leave_screen()
+            if self._app.is_running:  # else the program ended in the meantime
+                self._guard.quiet()
+                self.start_application_mode()
+                self._redraw()
 
     # ------------------------------------------------------------ suspend
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from pi_tui.core.errors import PiTuiError
 
+TERMINATE_S = 1.0
+"""How long an editor may take to end when it is told to."""
+
 
 class ExternalEditor:
     """Runs one editor at a time. The caller has handed the terminal over before."""
@@ -23,7 +26,10 @@ class ExternalEditor:
         return self._process is not None
 
     async def edit(self, text: str) -> str:
-        """The text as it was saved. Raises PiTuiError when nothing should be taken over."""
+        """The text as it was saved. Cancelling ends the editor.
+
+        Raises PiTuiError when nothing should be taken over.
+        """
         words = shlex.split(self._command)
         if not words:
             raise PiTuiError(
@@ -35,7 +41,11 @@ class ExternalEditor:
                 self._process = await asyncio.create_subprocess_exec(*words, str(path))
             except OSError as error:
                 raise PiTuiError(f"{words[0]} could not be started: {error.strerror}") from error
-            code = await self._process.wait()
+            try:
+                code = await self._process.wait()
+            except asyncio.CancelledError:
+                await _end(self._process)
+                raise
             if code != 0:
                 raise PiTuiError(f"{words[0]} ended with code {code}; the text was left as it was")
             edited = await asyncio.to_thread(path.read_bytes)
@@ -44,17 +54,15 @@ class ExternalEditor:
             path.unlink(missing_ok=True)
         return edited.decode("utf-8", "replace").removesuffix("\n")
 
-    async def stop(self) -> None:
-        """End an editor that is open because the program ends."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), 1)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End an editor that is open because the program ends."""
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), TERMINATE_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 def _write_draft(text: str) -> Path:

@@ -119,7 +119,7 @@ pieces = st.one_of(
 @given(st.lists(pieces, max_size=12).map("".join), st.lists(st.integers(0, 80), max_size=8))
 @example("\x1b]0;x\x1b\\y", [1, 2, 5, 6])
 @example("a\r\r\nb", [2, 3])
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 def test_a_stream_equals_the_whole_wherever_it_is_cut(text: str, cuts: list[int]) -> None:
     stream = StreamSanitiser()
     out, start = [], 0
@@ -132,7 +132,7 @@ def test_a_stream_equals_the_whole_wherever_it_is_cut(text: str, cuts: list[int]
 
 
 @given(st.lists(pieces, max_size=12).map("".join))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 def test_sanitising_twice_changes_nothing(text: str) -> None:
     assert sanitise(sanitise(text)) == sanitise(text)
     assert FORBIDDEN.search(reveal(text)) is None

@@ -22,7 +22,9 @@ DEADLINE_S = 20.0
 SCRIPT = Path(__file__).parent / "run_double.py"
 
 # What pyte would take for text: private modes with markers, device control strings, keyboard stack.
-_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;:]*[a-zA-Z]|\x1b[P_^X].*?\x1b\\|\x1b\[\?\d+\$p", re.S)
+_UNKNOWN_TO_PYTE = re.compile(
+    rb"\x1b\[[<>=][0-9;:]*[a-zA-Z]|\x1b[P_^X].*?\x1b\\|\x1b\[\?\d+\$p", re.DOTALL
+)
 
 
 class PseudoTerminal:
@@ -101,6 +103,7 @@ class PseudoTerminal:
         while self.pump(0.02):
             pass
         assert self.status is not None
+        print(self.text)  # shown by pytest when a test fails
         return os.waitstatus_to_exitcode(self.status)
 
     def wait_stopped(self) -> None:

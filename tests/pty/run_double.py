@@ -29,7 +29,7 @@ double = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = double
 spec.loader.exec_module(double)
 
-SECRET = "sk-live-0123456789abcdef0123"  # noqa: S105 - made up
+SECRET = "sk-live-0123456789abcdef0123"
 
 
 class Faulty(app_module.StatusFooter):

@@ -59,6 +59,7 @@ def test_leaving_by_key(start: Start, keys: bytes, code: int) -> None:
     assert terminal.wait_exit() == code
     assert_clean(terminal)
     assert "pi-tui --session 0199-session" in terminal.text
+    assert "ended in the background: sleep" in terminal.text
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,8 @@ def test_external_editor(start: Start, tmp_path: Path) -> None:
 def test_the_end_while_an_external_editor_is_open(start: Start, tmp_path: Path) -> None:
     started = tmp_path / "started"
     command = editor_script(
-        tmp_path, f"stty -echo\nprintf '\\033[?1049h\\033[?2004h'\necho $$ > {started}\nexec sleep 60"
+        tmp_path,
+        f"stty -echo\nprintf '\\033[?1049h\\033[?2004h'\necho $$ > {started}\nexec sleep 60",
     )
     terminal = start(TEST_EDITOR=command)
     terminal.send(b"\x07")

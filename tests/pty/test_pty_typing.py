@@ -53,8 +53,10 @@ def test_a_paste_in_small_pieces_with_a_split_end(start: Start) -> None:
         terminal.pump()
     terminal.send(stream[cut:] + b"\r")
     terminal.wait_text("line 24 é")
-    terminal.send(b"\x0f")
-    terminal.wait_text("you said:")
+    terminal.send(b"\x1b[1;5H")  # the transcript's first line
+    terminal.wait_text("line 0 é")
+    terminal.send(b"\x1b[A\x05!")  # history: the same paste, still collapsed
+    terminal.wait_text("[paste #1 +25 lines]!")
 
 
 def test_a_megabyte_is_pasted_within_a_second(start: Start) -> None:

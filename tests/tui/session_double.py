@@ -207,5 +207,6 @@ class SessionDouble:
     def context_usage(self) -> ContextUsage:
         return ContextUsage(12_345, self.model.context_window, False)
 
-    async def close(self) -> None:
+    async def close(self) -> tuple[str, ...]:
         self.closed = True
+        return ("ended in the background: sleep",)

@@ -6,6 +6,7 @@ for them. File lists are never asked for: the program appends them itself.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 SummaryKind: TypeAlias = Literal["compaction", "turn-prefix", "branch"]
@@ -119,8 +120,32 @@ def replaced_instructions(text: str) -> str:
 
 def request_text(conversation: str, prompt: str, *, previous_summary: str | None = None) -> str:
     """The one user message of a summary request."""
-    parts = [f"<conversation>\n{conversation}\n</conversation>"]
+    parts = [f"<conversation>\n{_framed(conversation)}\n</conversation>"]
     if previous_summary and previous_summary.strip():
-        parts.append(f"<previous-summary>\n{previous_summary.strip()}\n</previous-summary>")
+        parts.append(
+            f"<previous-summary>\n{_framed(previous_summary.strip())}\n</previous-summary>"
+        )
     parts.append(prompt)
     return "\n\n".join(parts)
+
+
+_FRAME_END = re.compile(r"</(?=\s*(?:conversation|previous-summary)\s*>)", re.IGNORECASE)
+
+
+def _framed(text: str) -> str:
+    """The text with nothing in it that would end the frame it stands in."""
+    return _FRAME_END.sub("<\\\\/", text)
+
+
+_FILE_LIST = re.compile(
+    r"\s*^<(read-files|modified-files)>[ \t]*\n(?:.*\n)*?</\1>[ \t]*$", re.MULTILINE
+)
+
+
+def without_file_lists(summary: str) -> str:
+    """A summary without file lists: the program keeps those itself and appends them anew.
+
+    A model that updates a summary likes to copy them, and then they would stand there twice. Only
+    whole blocks with their tags on lines of their own are taken for one.
+    """
+    return _FILE_LIST.sub("", summary).strip()

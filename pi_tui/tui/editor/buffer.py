@@ -288,8 +288,10 @@ class EditorBuffer:
         return (
             character.isalnum()
             or character in "_\u200d\ufe0f"
-            or (not character.isascii()
-            and (character not in self._atoms and not character.isspace()))
+            or (
+                not character.isascii()
+                and (character not in self._atoms and not character.isspace())
+            )
         )
 
     # ------------------------------------------------------------ deleting

@@ -44,13 +44,14 @@ class Chunk:
 class ChunkSplitter:
     """Turns lines into chunks. `open` is the chunk that may still grow."""
 
-    __slots__ = ("_blank", "_fence", "_last", "open")
+    __slots__ = ("_blank", "_fence", "_fence_indent", "_last", "open")
 
     def __init__(self) -> None:
         self.open: Chunk | None = None
         self._last: Chunk | None = None
         self._blank = False
         self._fence = ""
+        self._fence_indent = 0
 
     def line(self, line: str) -> Chunk | None:
         """Take one line without its end; return the chunk that is finished now, if any."""
@@ -65,6 +66,7 @@ class ChunkSplitter:
         if fence is not None and (line[0] != " " or self._outside_container()):
             closed = self._start("fence", None)
             self._fence = fence[1] or fence[3]
+            self._fence_indent = len(line) - len(line.lstrip(" "))
             if self.open is not None:
                 self.open.language = (fence[2] or fence[4] or "").strip()
             return closed
@@ -110,7 +112,8 @@ class ChunkSplitter:
             and len(line) - len(line.lstrip(" ")) < 4
         )
         if not closing:
-            chunk.lines.append(line)
+            blanks = len(line) - len(line.lstrip(" "))
+            chunk.lines.append(line[min(blanks, self._fence_indent) :])
             return None
         self._fence = ""
         return self._close()

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from rich.segment import Segment
 from textual import events
-from textual._animator import EasingFunction
-from textual._types import AnimationLevel, CallbackType
 from textual.await_remove import AwaitRemove
 from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
@@ -37,6 +35,10 @@ from pi_tui.tui.transcript.selection import (
     word_at,
 )
 from pi_tui.tui.transcript.viewport import Place, Viewport
+
+if TYPE_CHECKING:
+    from textual._animator import EasingFunction
+    from textual._types import AnimationLevel, CallbackType
 
 FLUSH_PERIOD_S = 1 / 60
 WHEEL_ROWS = 3
@@ -257,10 +259,12 @@ class Transcript(ScrollView, can_focus=False):
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
+        event.prevent_default()  # or the handler of the base class scrolls as well
         self.scroll_rows(WHEEL_ROWS)
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
+        event.prevent_default()  # or the handler of the base class scrolls as well
         self.scroll_rows(-WHEEL_ROWS)
 
     # ------------------------------------------------------------ bringing the window up to date

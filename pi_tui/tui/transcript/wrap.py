@@ -175,15 +175,15 @@ def _cluster_cuts(spans: Sequence[Span], text: str, width: int) -> list[tuple[in
     cuts: list[tuple[int, int]] = []
     start = used = 0  # of the row: its first character, its cells
     break_end = break_next = used_at_next = 0  # last break: end of this row, start of the next
-    ink = after_wide = False
+    ink = after_wide = after_blank = False
     for begin, end, cells in pieces:
         if text[begin:end] == " ":  # a blank with a combining mark on it is ink
             if ink:
-                if text[begin - 1] != " ":
+                if not after_blank:
                     break_end = begin
                 break_next, used_at_next = end, used + cells
             used += cells
-            after_wide = False
+            after_wide, after_blank = False, True
             continue
         if begin > start and (after_wide or cells > 1):
             break_end = break_next = begin
@@ -197,7 +197,7 @@ def _cluster_cuts(spans: Sequence[Span], text: str, width: int) -> list[tuple[in
             start = break_next
         ink = True
         used += cells
-        after_wide = cells > 1
+        after_wide, after_blank = cells > 1, False
     if start < len(text) or not cuts:
         end = len(text) if used <= width else _without_trailing_blanks(text, start, len(text))
         cuts.append((start, end))

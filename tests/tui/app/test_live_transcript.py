@@ -98,9 +98,7 @@ class Script:
 
     def _store(self, message: Message) -> None:
         number = len(self.entries) + 1
-        entry = MessageEntry(
-            id=f"{number:08x}", parent_id=None, timestamp="", message=message
-        )
+        entry = MessageEntry(id=f"{number:08x}", parent_id=None, timestamp="", message=message)
         self.entries.append(entry)
         self.events += [EntryAppended(entry), MessageEnd(message)]
 
@@ -146,13 +144,18 @@ def call_events(index: int, call: ToolCall) -> list[StreamEvent]:
 
 def plain(script: Script) -> None:
     script.user("hello [/]")
-    script.answer(ThinkingDelta(0, "hm"), ThinkingDelta(0, "m"), TextDelta(1, "Hi "), TextDelta(1, "!"))
+    script.answer(
+        ThinkingDelta(0, "hm"), ThinkingDelta(0, "m"), TextDelta(1, "Hi "), TextDelta(1, "!")
+    )
 
 
 def tools(script: Script) -> None:
     script.user("look")
     script.answer(
-        TextDelta(0, "Looking"), *call_events(1, CALL), *call_events(2, OTHER_CALL), reason="toolUse"
+        TextDelta(0, "Looking"),
+        *call_events(1, CALL),
+        *call_events(2, OTHER_CALL),
+        reason="toolUse",
     )
     script.run_tool(CALL, "text of a")
     script.run_tool(OTHER_CALL, "a.py")
@@ -194,7 +197,10 @@ def empty(script: Script) -> None:
 
 def interleaved(script: Script) -> None:
     script.answer(
-        TextDelta(0, "one "), ThinkingDelta(1, "think "), TextDelta(0, "more"), ThinkingDelta(1, "on")
+        TextDelta(0, "one "),
+        ThinkingDelta(1, "think "),
+        TextDelta(0, "more"),
+        ThinkingDelta(1, "on"),
     )
 
 
@@ -210,9 +216,7 @@ def shell_during_an_answer(script: Script) -> None:
         TextDelta(0, "text"),
         between=[BashExecutionStart("s1", "ls", True), BashExecutionUpdate("s1", "a")],
     )
-    script._store(
-        BashExecutionMessage("ls", "a", 0, False, False, 0, exclude_from_context=True)
-    )
+    script._store(BashExecutionMessage("ls", "a", 0, False, False, 0, exclude_from_context=True))
     script.events.append(BashExecutionEnd("s1"))
 
 
@@ -273,7 +277,9 @@ def test_all_scenes_one_after_the_other() -> None:
 def test_deltas_of_a_batch_reach_the_transcript_as_one() -> None:
     sink = BlockList()
     live = LiveTranscript(sink)
-    live.handle(MessageStart(MessageBuilder(api="", provider="", model="", timestamp=0).message("pending")))
+    live.handle(
+        MessageStart(MessageBuilder(api="", provider="", model="", timestamp=0).message("pending"))
+    )
     for _ in range(500):
         live.handle(MessageUpdate(TextDelta(0, "x")))
     live.flush()
@@ -341,5 +347,3 @@ def test_an_answer_that_was_never_stored_disappears() -> None:
     for event in script.events[start:]:
         live.handle(event)
     assert sink.blocks == blocks_of(script.entries)
-
-

@@ -34,7 +34,6 @@ from pi_tui.tui.view_state import (
     short_directory,
 )
 
-
 # ---------------------------------------------------------------- status line
 
 
@@ -106,7 +105,13 @@ def test_footer_texts() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "role"),
-    [(None, "dim"), (140_000, "dim"), (140_001, "warning"), (180_000, "warning"), (180_001, "error")],
+    [
+        (None, "dim"),
+        (140_000, "dim"),
+        (140_001, "warning"),
+        (180_000, "warning"),
+        (180_001, "error"),
+    ],
 )
 def test_footer_warns_as_the_window_fills(tokens: int | None, role: str) -> None:
     assert number_parts(facts(context_tokens=tokens))[-1].role == role
@@ -207,7 +212,7 @@ def test_no_branch_where_git_is_broken(tmp_path: Path) -> None:
     "line",
     [
         "api_key='SECRETVALUE123456'",
-        'Authorization: Bearer SECRETVALUE123456',
+        "Authorization: Bearer SECRETVALUE123456",
         '{"x-api-key": "SECRETVALUE123456"}',
         "https://user:SECRETVALUE123456@host/",
         "password=SECRETVALUE123456",
@@ -223,7 +228,7 @@ def test_known_secrets_and_key_shapes_are_hidden() -> None:
 
 
 def test_a_crash_report_has_the_trace_without_values_or_escapes() -> None:
-    secret = "verysecretvalue"  # noqa: S105 - made up
+    secret = "verysecretvalue"
     try:
         raise ValueError(f"bad \x1b[31m thing {secret}")
     except ValueError as error:

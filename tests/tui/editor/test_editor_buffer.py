@@ -80,11 +80,7 @@ OPERATIONS = st.lists(
         st.sampled_from(
             [
                 (name, "")
-                for name in (
-                    "left right word_left word_right line_start line_end delete_left "
-                    "delete_right kill_word_left kill_word_right kill_to_line_start "
-                    "kill_to_line_end yank yank_pop undo"
-                ).split()
+                for name in ["left", "right", "word_left", "word_right", "line_start", "line_end", "delete_left", "delete_right", "kill_word_left", "kill_word_right", "kill_to_line_start", "kill_to_line_end", "yank", "yank_pop", "undo"]
             ]
         ),
     ),
