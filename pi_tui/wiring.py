@@ -274,6 +274,7 @@ def _prepare_opened(start: _Start, sessions: _Sessions, opened: OpenedSession) -
     settings, environment = start.loaded.settings, start.environment
     tool_options = ToolOptions(
         environment=dict(environment.variables),
+        spill_dir=str(environment.directories.cache / "outputs"),
         shell_path=settings.shell_path,
         shell_command_prefix=settings.shell_command_prefix,
     )

@@ -125,24 +125,30 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
 
 def _compaction(world: AgentWorld, state: SessionState, hooks: HookRunner) -> CompactionControl:
     summariser = Summariser(
-        world.models, state.bus, world.clock, policy=lambda: state.settings.retry
+        world.models,
+        state.bus,
+        world.clock,
+        policy=lambda: state.settings.retry,
+        output_limits=state.context.limits.max_output_tokens,
     )
     compactor = Compactor(
         bus=state.bus, hooks=hooks, summariser=summariser, estimator=world.estimator
     )
 
     def asker() -> SummaryAsker:
-        model = state.run.model
+        model, level = state.run.model, state.run.thinking_level
         if state.settings.summary_model is not None:
-            model = world.models.resolve(state.settings.summary_model).model
-        return SummaryAsker(model, state.run.thinking_level, state.run.session_id, "compaction")
+            choice = world.models.resolve(state.settings.summary_model)
+            model, level = choice.model, choice.thinking_level or level
+        return SummaryAsker(
+            model, level, state.run.session_id, "compaction", policy=state.settings.retry
+        )
 
     seen = CompactionWorld(
         journal=state.journal,
         model=lambda: state.run.model,
         settings=state.settings.compaction,
         asker=asker,
-        activity=state.activity,
         set_activity=state.set_activity,
     )
     return CompactionControl(compactor, seen, world.estimator, state.bus)

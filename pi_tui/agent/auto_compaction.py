@@ -13,6 +13,8 @@ from pi_tui.core.tokens import should_compact
 Decision: TypeAlias = Literal["no", "compact", "no-help", "rest"]
 
 ATTEMPTS_BEFORE_REST = 2
+GROWTH_SHARE = 512
+"""Growth by less than this part of the window is noise of the estimate, not growth."""
 
 
 class AutoCompaction:
@@ -43,22 +45,29 @@ class AutoCompaction:
             return "no"
         if self._resting:
             return "no"
+        tried_at = self._tried_at_tokens
+        grown = tried_at is None or context_tokens > tried_at + window_tokens // GROWTH_SHARE
         if not self._judged:
             self._judged = True
             self._in_row += 1
             if self._in_row >= ATTEMPTS_BEFORE_REST:
                 self._resting = True
                 return "rest"
-            if self._tried_at_tokens is not None and context_tokens <= self._tried_at_tokens:
+            if not grown:
                 return "no-help"
-        if self._tried_at_tokens is not None and context_tokens <= self._tried_at_tokens:
-            return "no"
-        return "compact"
+        return "compact" if grown else "no"
 
-    def tried(self, context_tokens: int) -> None:
-        """Remember an attempt that was made at this size, whether it succeeded or not."""
+    def tried(self, context_tokens: int, *, helped: bool = True) -> None:
+        """Remember an attempt that was made at this size.
+
+        `helped` False: it failed, which was told already, so the next one that cannot help is the
+        first to be told of.
+        """
         self._tried_at_tokens = context_tokens
-        self._judged = False
+        self._judged = not helped
+        if not helped:
+            self._in_row += 1
+            self._resting = self._in_row >= ATTEMPTS_BEFORE_REST
 
     def reset(self) -> None:
         """Forget everything: the context fits, or model, settings or the user changed something."""
@@ -67,8 +76,10 @@ class AutoCompaction:
         self._in_row = 0
         self._resting = False
 
-    def rest(self) -> None:
-        """Stop trying until something changes: there was nothing to compact."""
+    def rest(self, context_tokens: int) -> None:
+        """Stop trying until the next prompt: the user cancelled, or nothing can be compacted."""
+        self._tried_at_tokens = context_tokens
+        self._judged = True
         self._resting = True
 
     def wake(self) -> None:

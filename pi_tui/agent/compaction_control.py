@@ -14,11 +14,19 @@ from msgspec import Struct
 
 from pi_tui.agent.auto_compaction import AutoCompaction
 from pi_tui.agent.bus import EventBus
-from pi_tui.agent.compactor import CompactionOutcome, CompactionPreview, Compactor, CompactRequest
+from pi_tui.agent.compaction_record import CompactionRecord, stored_records
+from pi_tui.agent.compactor import (
+    CompactionOutcome,
+    CompactionPreview,
+    CompactionSignals,
+    CompactionTerms,
+    Compactor,
+    CompactRequest,
+    error_text,
+)
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.queues import Draft
-from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.summariser import SummaryAsker
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.errors import CompactionError, PiTuiError
@@ -27,7 +35,7 @@ from pi_tui.core.messages import SystemMessage
 from pi_tui.core.models import Model
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import sent_tokens
+from pi_tui.core.tokens import estimate_messages
 
 
 class CompactionWorld(Struct, frozen=True):
@@ -41,8 +49,12 @@ class CompactionWorld(Struct, frozen=True):
     model: Callable[[], Model]
     settings: Callable[[Model], CompactionSettings]
     asker: Callable[[], SummaryAsker]
-    activity: Callable[[], Activity]
     set_activity: Callable[[Activity], None]
+
+
+ALREADY_RUNNING = "a compaction is already running; Escape cancels it"
+ALREADY_WAITING = "a compaction already waits for the end of this turn"
+TURN_STOPPED = "the turn was stopped, and with it the compaction that waited for its end"
 
 
 class CompactionControl:
@@ -60,35 +72,65 @@ class CompactionControl:
         self._estimator = estimator
         self._bus = bus
         self._auto = AutoCompaction()
-        self._signal: AbortSignal | None = None
+        self._signals: CompactionSignals | None = None
         self._waiting: tuple[CompactRequest, asyncio.Future[CompactionOutcome]] | None = None
         self._told_settings: str | None = None
+        self._seen: tuple[str, CompactionSettings] | None = None
 
     @property
     def running(self) -> bool:
-        """True while a compaction is being made."""
-        return self._signal is not None
+        """True while a compaction is being made, from the moment it was asked for."""
+        return self._signals is not None
+
+    def refuse_second(self) -> None:
+        """Raise CompactionError when one runs or waits already."""
+        if self.running:
+            raise CompactionError(ALREADY_RUNNING)
+        if self._waiting is not None:
+            raise CompactionError(ALREADY_WAITING)
 
     def cancel(self) -> bool:
-        """Stop the compaction in progress; False when there is none."""
-        if self._signal is None or self._signal.is_set:
+        """Stop the compaction in progress; False when there is none or it is ending already."""
+        if self._signals is None:
             return False
-        self._signal.set()
-        return True
+        if not self._signals.work.is_set:
+            self._signals.work.set()
+            return True
+        if not self._signals.telling.is_set:
+            # Extensions that are told of the end must not hold everything up.
+            self._signals.telling.set()
+            return True
+        return False
 
     def forget(self) -> None:
         """Another session, model or setting: what did not help before may help now."""
         self._auto.reset()
+        self._seen = None
 
     def new_prompt(self) -> None:
         """The user sent a prompt: automatic compaction no longer rests."""
         self._auto.wake()
 
+    def records(self) -> tuple[CompactionRecord, ...]:
+        """The compactions of the session, all branches, and those of this run that failed."""
+        return stored_records(self._world.journal().tree, self._compactor.unstored)
+
+    def forget_records(self) -> None:
+        """Another session: what was not stored belongs to the one before."""
+        self._compactor.unstored.clear()
+
     # ------------------------------------------------------------ automatic
 
-    async def check(self, coming: tuple[Draft, ...] = ()) -> None:
-        """Compact when the context, with the drafts that are about to be sent, is too full."""
+    async def check(
+        self, coming: tuple[Draft, ...] = (), hold: Callable[[], None] | None = None
+    ) -> None:
+        """Compact when the context, with the drafts that are about to be sent, is too full.
+
+        `hold` is called before a compaction begins, so that those drafts can be shown to wait.
+        """
         if self._waiting is not None:
+            if hold is not None:
+                hold()
             await self._serve_waiting()
             return
         model = self._world.model()
@@ -99,28 +141,48 @@ class CompactionControl:
         decision = self._auto.decide(
             tokens,
             model.context_window,
-            reserve_tokens=settings.reserve_tokens,
+            reserve_tokens=_reserve_tokens(settings, model),
             enabled=settings.enabled,
         )
         if decision == "compact":
-            outcome = await self._run(CompactRequest("threshold"), settings)
-            self._auto.tried(tokens)
-            if outcome.kind in ("nothing", "already"):
-                self._auto.rest()
-                self._tell_no_room(model, settings)
+            if hold is not None:
+                hold()
+            outcome = await self._run(CompactRequest("threshold"))
+            if self._world.model() == model:
+                self._learn(outcome, tokens, model, settings)
         elif decision in ("no-help", "rest"):
             self._tell_no_help(model, settings, resting=decision == "rest")
 
     def _settings(self, model: Model) -> CompactionSettings | None:
+        """The settings of the model; what was learnt under others is forgotten."""
         try:
-            return self._world.settings(model)
+            settings = self._world.settings(model)
         except PiTuiError as error:
             if error.message != self._told_settings:
                 self._told_settings = error.message
-                self._bus.emit(
-                    Notice("error", f"automatic compaction is off until this is mended: {error}")
-                )
+                text = f"automatic compaction is off until this is mended: {error_text(error)}"
+                self._bus.emit(Notice("error", text))
             return None
+        self._told_settings = None
+        seen = (model.full_name, settings)
+        if self._seen is not None and self._seen != seen:
+            self._auto.reset()
+        self._seen = seen
+        return settings
+
+    def _learn(
+        self, outcome: CompactionOutcome, tokens: int, model: Model, settings: CompactionSettings
+    ) -> None:
+        if outcome.kind == "done":
+            self._auto.tried(tokens)
+        elif outcome.kind == "failed":
+            self._auto.tried(tokens, helped=False)
+            if self._auto.resting:
+                self._bus.emit(Notice("warning", f"compaction failed again.{RESTS}"))
+        else:
+            self._auto.rest(tokens)
+            if outcome.kind != "cancelled":
+                self._tell_no_room(model, settings, "the context is nearly full")
 
     def _context_tokens(self, coming: tuple[Draft, ...]) -> int:
         journal = self._world.journal()
@@ -131,17 +193,26 @@ class CompactionControl:
 
     # ------------------------------------------------------------ on request
 
+    def claim(self) -> None:
+        """Begin a compaction on request: from now on Escape cancels it and a second is refused.
+
+        Raises CompactionError when one runs or waits. `manual` must follow.
+        """
+        self.refuse_second()
+        self._signals = CompactionSignals()
+
     async def manual(self, request: CompactRequest) -> CompactionOutcome:
-        """Compact now. Raises CompactionError when one is running, SettingsError, ModelError."""
-        if self.running or self._waiting is not None:
-            raise CompactionError("a compaction is already running; Escape cancels it")
+        """Carry out the compaction that was claimed."""
+        assert self._signals is not None
         self._auto.reset()
-        return await self._run(request, self._world.settings(self._world.model()))
+        return await self._carry_out(request, self._signals)
 
     def at_safe_point(self, request: CompactRequest) -> asyncio.Future[CompactionOutcome]:
-        """Compact when the running turn has its tool results, or at the end of the run."""
-        if self.running or self._waiting is not None:
-            raise CompactionError("a compaction is already running; Escape cancels it")
+        """Compact when the running turn has its tool results, or at the end of the run.
+
+        Raises CompactionError when one runs or waits already.
+        """
+        self.refuse_second()
         self._auto.reset()
         future: asyncio.Future[CompactionOutcome] = asyncio.get_running_loop().create_future()
         self._waiting = (request, future)
@@ -152,87 +223,118 @@ class CompactionControl:
         if self._waiting is not None:
             await self._serve_waiting()
 
+    def drop_waiting(self) -> None:
+        """The run is over or stopped: what still waits for a safe point of it is not done."""
+        if self._waiting is None:
+            return
+        (_, future), self._waiting = self._waiting, None
+        if not future.done():
+            self._bus.emit(Notice("info", TURN_STOPPED))
+            future.set_result(CompactionOutcome("cancelled", message=TURN_STOPPED))
+
     async def _serve_waiting(self) -> None:
         assert self._waiting is not None
         (request, future), self._waiting = self._waiting, None
+        outcome = CompactionOutcome("failed", message="the compaction was interrupted")
         try:
-            outcome = await self._run(request, self._world.settings(self._world.model()))
-        except PiTuiError as error:
-            outcome = CompactionOutcome("failed", message=error.message)
-        if not future.done():
-            future.set_result(outcome)
+            outcome = await self._run(request)
+        finally:
+            if not future.done():
+                future.set_result(outcome)
 
     async def preview(self, request: CompactRequest) -> CompactionPreview | CompactionOutcome:
-        """What a compaction would do now."""
-        settings = self._world.settings(self._world.model())
-        return await self._compactor.preview(request, settings, self._world.journal())
+        """What a compaction would do now. Raises SettingsError and CompactionError."""
+        model = self._world.model()
+        terms = CompactionTerms(self._world.settings(model), model.context_window)
+        return await self._compactor.preview(request, terms, self._world.journal())
 
     # ------------------------------------------------------------ after an overflow
 
-    async def recover(self) -> CompactionOutcome:
-        """Compact because a request was refused as too long or an answer was cut early."""
+    async def recover(self, why: str) -> bool:
+        """Compact because a request was refused as too long or an answer was cut early.
+
+        `why`: what happened, for people. False when the request should not be made again.
+        """
         model = self._world.model()
         settings = self._settings(model) or CompactionSettings()
-        outcome = await self._run(CompactRequest("overflow", will_retry=True), settings)
+        tokens = self._context_tokens(())
+        outcome = await self._run(CompactRequest("overflow", will_retry=True))
         if outcome.kind in ("nothing", "already"):
-            self._tell_no_room(model, settings)
-        return outcome
+            self._tell_no_room(model, settings, why)
+        if outcome.kind != "done":
+            return False
+        self._auto.tried(tokens)
+        after = outcome.result.estimated_tokens_after if outcome.result is not None else 0
+        if after > model.context_window:
+            self._tell_no_room(model, settings, why)
+            return False
+        return True
 
     # ------------------------------------------------------------ inside
 
-    async def _run(
-        self, request: CompactRequest, settings: CompactionSettings
-    ) -> CompactionOutcome:
-        before = self._world.activity()
-        self._signal = AbortSignal()
+    async def _run(self, request: CompactRequest) -> CompactionOutcome:
+        """A compaction in the middle of a run, which goes on afterwards."""
+        self._signals = CompactionSignals()
         self._world.set_activity("compacting")
         try:
-            return await self._compactor.compact(
-                request, settings, self._world.asker(), self._world.journal(), self._signal
-            )
+            return await self._carry_out(request, self._signals)
         finally:
-            self._signal = None
-            self._world.set_activity("running" if before != "idle" else "idle")
+            self._world.set_activity("running")
+
+    async def _carry_out(
+        self, request: CompactRequest, signals: CompactionSignals
+    ) -> CompactionOutcome:
+        journal = self._world.journal()
+        try:
+            model = self._world.model()
+            try:
+                terms = CompactionTerms(self._world.settings(model), model.context_window)
+                asker = self._world.asker()
+            except PiTuiError as error:
+                return await self._compactor.refuse(request, error_text(error), journal)
+            return await self._compactor.compact(request, terms, asker, journal, signals)
+        finally:
+            self._signals = None
 
     def _sizes(self) -> tuple[int, int]:
         """Tokens of system prompt and tools, and of everything else in the context."""
         messages = project(self._world.journal().tree.context_path()).messages
-        fixed = kept = 0
-        for projected in messages:
-            tokens = sent_tokens(projected.message, self._estimator)
-            if isinstance(projected.message, SystemMessage):
-                fixed += tokens
-            else:
-                kept += tokens
-        return fixed, kept
+        fixed = [p for p in messages if isinstance(p.message, SystemMessage)]
+        kept = [p for p in messages if not isinstance(p.message, SystemMessage)]
+        return estimate_messages(fixed, self._estimator), estimate_messages(kept, self._estimator)
 
     def _tell_no_help(self, model: Model, settings: CompactionSettings, *, resting: bool) -> None:
         fixed, kept = self._sizes()
-        limit = max(0, model.context_window - settings.reserve_tokens)
-        rest = (
-            " Automatic compaction rests until the next prompt, another model or /compact."
-            if resting
-            else ""
-        )
+        limit = model.context_window - _reserve_tokens(settings, model)
         self._bus.emit(
             Notice(
                 "warning",
                 f"compaction did not bring the context under the limit of {limit:,} tokens: system "
                 f"prompt and tools take about {fixed:,}, kept messages about {kept:,}. A larger "
                 "model, fewer tools (--tools) or a lower compaction.reserveTokens or "
-                f"compaction.keepRecentTokens helps.{rest}",
+                f"compaction.keepRecentTokens helps.{RESTS if resting else ''}",
             )
         )
 
-    def _tell_no_room(self, model: Model, settings: CompactionSettings) -> None:
+    def _tell_no_room(self, model: Model, settings: CompactionSettings, why: str) -> None:
         fixed, kept = self._sizes()
         self._bus.emit(
             Notice(
                 "error",
-                "the context is nearly full and nothing can be compacted: of the "
+                f"{why.rstrip('.')}, and compaction cannot make room: of the "
                 f"{model.context_window:,} tokens of {model.full_name} the system prompt and tools "
                 f"take about {fixed:,}, the messages about {kept:,}, and "
-                f"{settings.reserve_tokens:,} are reserved. Use a larger model, fewer tools, or go "
-                "back to an earlier point with /tree.",
+                f"{_reserve_tokens(settings, model):,} are reserved. Use a larger model, fewer "
+                "tools (--tools), or go back to an earlier point with /tree.",
             )
         )
+
+
+RESTS = " Automatic compaction rests until the next prompt, another model or /compact."
+
+
+def _reserve_tokens(settings: CompactionSettings, model: Model) -> int:
+    """The reserve, but half the window where it would leave no room at all."""
+    if settings.reserve_tokens < model.context_window:
+        return settings.reserve_tokens
+    return model.context_window // 2

@@ -170,9 +170,8 @@ def previous_details(
 ) -> dict[str, JSON] | None:
     """The details of the compaction that leads the context, if the product made it."""
     for entry in path:
-        if entry.id == prepared.previous_compaction_id:
-            own = isinstance(entry, CompactionEntry) and not entry.from_hook
-            return entry.details if own and isinstance(entry.details, dict) else None
+        if isinstance(entry, CompactionEntry) and entry.id == prepared.previous_compaction_id:
+            return entry.details if isinstance(entry.details, dict) and not entry.from_hook else None
     return None
 
 

@@ -65,13 +65,12 @@ def record_of(entry: Entry) -> CompactionRecord | None:
     """The compaction an entry tells of, if it does."""
     if isinstance(entry, CompactionEntry):
         data = entry.details if isinstance(entry.details, dict) else {}
-        after = data.get("estimatedTokensAfter")
         return CompactionRecord(
             timestamp=entry.timestamp,
             ending="done",
             reason=_text(data, "reason"),
             tokens_before=entry.tokens_before,
-            tokens_after=after if _is_count(after) else None,
+            tokens_after=_number(data, "estimatedTokensAfter"),
             first_kept_entry_id=entry.first_kept_entry_id or "",
             parts=_count(data, "parts"),
             retries=_count(data, "retries"),
@@ -115,10 +114,10 @@ def _text(data: dict[str, JSON], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _is_count(value: JSON) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _number(data: dict[str, JSON], key: str) -> int | None:
+    value = data.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _count(data: dict[str, JSON], key: str) -> int:
-    value = data.get(key)
-    return value if _is_count(value) else 0
+    return _number(data, key) or 0

@@ -32,6 +32,7 @@ from pi_tui.core.compaction.prepare import (
     CompactionPreparation,
     CompactionSettings,
     NothingToCompact,
+    compaction_entry,
     prepare_compaction,
 )
 from pi_tui.core.compaction.prompts import without_file_lists
@@ -44,10 +45,10 @@ from pi_tui.core.events import (
     CompactionResult,
     CompactionStart,
 )
-from pi_tui.core.models import Model
-from pi_tui.core.projection import Projection, project
+from pi_tui.core.messages import CompactionSummaryMessage, SystemMessage
+from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import sent_tokens
+from pi_tui.core.tokens import estimate_messages, sent_tokens
 
 Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompact
 
@@ -142,7 +143,7 @@ class Compactor:
         path, prepared = await self.prepare(request, terms, journal)
         if not isinstance(prepared, CompactionPreparation):
             return _refusal(prepared)
-        return _preview(prepared, project(path), self._estimator)
+        return _preview(prepared, path, self._estimator)
 
     async def compact(
         self,
@@ -404,7 +405,6 @@ class _Work:
 
     def record(self, ending: Literal["failed", "cancelled"], message: str) -> CompactionRecord:
         """What is remembered of one that brought nothing."""
-        model: Model | None = self.asker.model if self.asker is not None else None
         return CompactionRecord(
             timestamp=iso_timestamp(self.journal.clock.now_ms()),
             ending=ending,
@@ -414,7 +414,7 @@ class _Work:
             retries=self.tally.retries,
             duration_ms=self.elapsed_ms(),
             usage=self.tally.usage,
-            model=model.full_name if model is not None else "",
+            model=self.asker.model.full_name if self.asker is not None else "",
             from_hook=self.from_hook,
             message=message,
         )
@@ -444,24 +444,24 @@ def _decide(
 
 
 def _preview(
-    prepared: CompactionPreparation, projection: Projection, estimator: TokenEstimator
+    prepared: CompactionPreparation, path: list[Entry], estimator: TokenEstimator
 ) -> CompactionPreview:
     summarised = (*prepared.history, *prepared.turn_prefix)
-    gone = {p.entry_id for p in summarised} - projection.pinned_ids
-    replaced = sum(sent_tokens(p.message, estimator) for p in summarised)
-    kept = [
+    # What would be sent, but for the text of the summary.
+    marker = compaction_entry(prepared, "", entry_id="preview", parent_id=None, timestamp="")
+    left = [
         p
-        for p in projection.messages
-        if p.entry_id not in gone and p.entry_id != prepared.previous_compaction_id
+        for p in project([*path, marker]).messages
+        if not isinstance(p.message, CompactionSummaryMessage)
     ]
     return CompactionPreview(
         summarised_messages=len(summarised),
-        summarised_tokens=replaced,
-        kept_messages=len(kept),
+        summarised_tokens=sum(sent_tokens(p.message, estimator) for p in summarised),
+        kept_messages=sum(not isinstance(p.message, SystemMessage) for p in left),
         first_kept_entry_id=prepared.first_kept_entry_id,
         is_split_turn=prepared.is_split_turn,
         tokens_before=prepared.tokens_before,
-        tokens_kept=sum(sent_tokens(p.message, estimator) for p in kept),
+        tokens_kept=estimate_messages(left, estimator),
         read_files=prepared.files.read_files,
         modified_files=prepared.files.modified_files,
     )

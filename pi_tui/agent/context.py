@@ -37,6 +37,8 @@ from pi_tui.core.projection import (
 )
 from pi_tui.core.protocols import ModelRequest, RequestMessage, Tool
 
+_REPAIRS_NAMED = 3
+
 PromptSections = Callable[[Sequence[Tool]], Mapping[str, str]]
 """The system prompt the program wants now: section name -> text, in order."""
 
@@ -50,10 +52,14 @@ class RequestLimits(Struct):
 
 
 class PreparedRequest(Struct, frozen=True):
-    """A request and what had to be repaired for it, in words."""
+    """A request and what had to be repaired for it, in words.
+
+    `news`: a sentence about repairs that were not made before in this session; "" when none were.
+    """
 
     request: ModelRequest
     repairs: tuple[str, ...]
+    news: str = ""
 
 
 class ContextBuilder:
@@ -66,6 +72,8 @@ class ContextBuilder:
         self._sections = sections
         self.tools = tuple(tools)
         self.limits = RequestLimits()
+        self._told_repairs: set[str] = set()
+        self._told_for: Journal | None = None
 
     def store_system_message(self) -> None:
         """Append what differs between the wanted prompt and tools and those on the path."""
@@ -95,7 +103,19 @@ class ContextBuilder:
             max_tokens=self.limits.max_output_tokens.get(model.full_name),
             session_id=session_id,
         )
-        return PreparedRequest(request, tuple(repairs))
+        return PreparedRequest(request, tuple(repairs), self._news(repairs))
+
+    def _news(self, repairs: Sequence[str]) -> str:
+        """What to tell of repairs: each once in a session, though it is made for every request."""
+        journal = self._journal()
+        if journal is not self._told_for:
+            self._told_for, self._told_repairs = journal, set()
+        new = [r for r in dict.fromkeys(repairs) if r not in self._told_repairs]
+        self._told_repairs.update(new)
+        if not new:
+            return ""
+        more = f"; and {len(new) - _REPAIRS_NAMED} more" if len(new) > _REPAIRS_NAMED else ""
+        return f"what is sent to the model was mended: {'; '.join(new[:_REPAIRS_NAMED])}{more}"
 
     def _within_limits(self, messages: tuple[RequestMessage, ...]) -> tuple[RequestMessage, ...]:
         if self.limits.without_images:

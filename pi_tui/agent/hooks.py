@@ -27,6 +27,8 @@ HookHandler: TypeAlias = Callable[[Struct], HookAnswer | Awaitable[HookAnswer]]
 class SessionBeforeCompact(Struct, frozen=True):
     """Asked before a compaction. `branch_entries`: the path, root to leaf.
 
+    A handler that takes long should watch `signal.is_set`; Escape cancels the wait for it.
+
     Answer `{"cancel": True}`, or `{"compaction": {"summary", "first_kept_entry_id",
     "tokens_before", "usage"?, "details"?}}`, or None.
     """
@@ -121,8 +123,14 @@ class HookRunner:
         """Register a handler; the returned function removes it. Raises ValueError on bad names."""
         if name not in HOOK_NAMES.values():
             raise ValueError(f"there is no hook called {name!r}")
-        self._handlers.setdefault(name, []).append(handler)
-        return lambda: self._handlers[name].remove(handler)
+        handlers = self._handlers.setdefault(name, [])
+        handlers.append(handler)
+
+        def remove() -> None:
+            if handler in handlers:
+                handlers.remove(handler)
+
+        return remove
 
     def listens(self, kind: type[Struct]) -> bool:
         """True when somebody registered for this payload."""
@@ -133,18 +141,26 @@ class HookRunner:
         name = HOOK_NAMES[type(payload)]
         answers = []
         for handler in tuple(self._handlers.get(name, ())):
-            try:
-                answer = handler(payload)
-                if inspect.isawaitable(answer):
-                    answer = await answer
-            except Exception as error:  # noqa: BLE001 - an extension's fault must not end the run
-                self._report(name, f"{type(error).__name__}: {error}")
-                continue
+            answer = await self._call(name, handler, payload)
             if isinstance(answer, Mapping):
                 answers.append({_snake(str(key)): value for key, value in answer.items()})
             elif answer is not None:
                 self._report(name, f"it answered {type(answer).__name__} instead of an object")
         return tuple(answers)
+
+    async def tell(self, payload: Struct) -> None:
+        """Call every handler; what they answer means nothing."""
+        name = HOOK_NAMES[type(payload)]
+        for handler in tuple(self._handlers.get(name, ())):
+            await self._call(name, handler, payload)
+
+    async def _call(self, name: str, handler: HookHandler, payload: Struct) -> HookAnswer:
+        try:
+            answer = handler(payload)
+            return await answer if inspect.isawaitable(answer) else answer
+        except Exception as error:  # noqa: BLE001 - an extension's fault must not end the run
+            self._report(name, f"{type(error).__name__}: {error}")
+            return None
 
     def _report(self, name: str, why: str) -> None:
         self._bus.emit(Notice("error", f"an extension's {name} handler failed ({why}); ignored"))

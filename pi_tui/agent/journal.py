@@ -8,6 +8,7 @@ keeps the entry and writes it when it can, and the user is told that it is not s
 from __future__ import annotations
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.session_switch import is_read_only
 from pi_tui.core.entries import (
     ContextEditEntry,
     CustomEntry,
@@ -20,6 +21,7 @@ from pi_tui.core.entries import (
 )
 from pi_tui.core.errors import StorageError
 from pi_tui.core.events import EntryAppended, LeafMoved, MessageEnd, MessageStart, Notice
+from pi_tui.core.leaf import LEAF_TYPE, leaf_data
 from pi_tui.core.messages import JSON, Message
 from pi_tui.core.pins import PIN_TYPE, pin_data
 from pi_tui.core.protocols import Clock, IdSource, SessionStore
@@ -54,15 +56,14 @@ class Journal:
         except StorageError as error:
             self._tell_unsaved(error)
         else:
-            if self._unsaved:
-                self._unsaved = False
-                self._bus.emit(Notice("info", "the session is saved again, nothing is missing"))
+            self._tell_saved()
         self.tree.append(entry)
         self._bus.emit(EntryAppended(entry))
 
     def append_or_fail(self, entry: Entry) -> None:
         """Like `append`, but an entry that cannot be made durable raises and changes nothing."""
         self.store.append(entry, keep_on_failure=False)
+        self._tell_saved()
         self.tree.append(entry)
         self._bus.emit(EntryAppended(entry))
 
@@ -104,11 +105,29 @@ class Journal:
             )
         )
 
-    def move_leaf(self, entry_id: str | None) -> None:
-        """Make another entry the leaf; what follows becomes its child."""
+    def move_leaf(self, entry_id: str | None, *, remembered: bool = True) -> None:
+        """Make another entry the leaf; what follows becomes its child.
+
+        The place is remembered across restarts (see `core.leaf`), unless `remembered` is not set:
+        when an entry is appended at once, that entry is the leaf and nothing need be remembered.
+        """
         old = self.tree.leaf_id
         self.tree.move_leaf(entry_id)
+        if remembered and entry_id != old and not is_read_only(self.store):
+            self._remember_leaf(entry_id)
         self._bus.emit(LeafMoved(entry_id, old))
+
+    def _remember_leaf(self, entry_id: str | None) -> None:
+        if entry_id == next(reversed(self.tree.ids()), None):
+            return  # the last entry is the leaf without being told
+        data = leaf_data(entry_id)
+        self.append(CustomEntry(custom_type=LEAF_TYPE, data=data, **self.next_fields()))
+        self.tree.move_leaf(entry_id)
+
+    def _tell_saved(self) -> None:
+        if self._unsaved:
+            self._unsaved = False
+            self._bus.emit(Notice("info", "the session is saved again, nothing is missing"))
 
     def _tell_unsaved(self, error: StorageError) -> None:
         if self._unsaved:

@@ -65,7 +65,7 @@ class RunLoop:
         context: ContextBuilder,
         queues: MessageQueues,
         at_safe_point: Callable[[], None],
-        before_next_turn: Callable[[], Awaitable[None]],
+        before_next_turn: Callable[[tuple[Draft, ...]], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._answerer = answerer
@@ -105,8 +105,9 @@ class RunLoop:
             self._bus.emit(TurnEnd(answer.message, results))
             self._at_safe_point()
             if answer.error is None and not aborted:
-                if results:
-                    await self._before_next_turn()
+                coming = self._queues.peek(more_turns=bool(results))
+                if results or coming:
+                    await self._before_next_turn(coming)
                     aborted = signal.is_set
                 drafts = () if aborted else self._next_drafts(more_turns=bool(results))
                 if drafts or (results and not aborted):
@@ -124,8 +125,8 @@ class RunLoop:
         prepared = self._context.prepare(
             settings.model, settings.thinking_level, settings.session_id
         )
-        for repair in prepared.repairs:
-            self._bus.emit(Notice("warning", repair))
+        if prepared.news:
+            self._bus.emit(Notice("warning", prepared.news))
         return await self._answerer.answer(prepared.request, journal, signal)
 
     def _next_drafts(self, *, more_turns: bool) -> tuple[Draft, ...]:

@@ -22,7 +22,7 @@ from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import Activity, AutoRetryEnd, AutoRetryStart, Notice
-from pi_tui.core.messages import AssistantMessage
+from pi_tui.core.messages import AssistantMessage, UserMessage
 from pi_tui.core.models import Model
 
 
@@ -33,7 +33,10 @@ class SendLess(Struct, frozen=True):
 
 
 class CompactAndRetry(Struct, frozen=True):
-    """Leave the last answer out of the context, compact, make the request again."""
+    """Leave the last answer out of the context, compact, make the request again.
+
+    `why` is for people: what was refused or cut.
+    """
 
     why: str
 
@@ -42,6 +45,13 @@ class GiveUp(Struct, frozen=True):
     """`advice` is told when it is not empty."""
 
     advice: str = ""
+
+
+class Settled(Struct, frozen=True):
+    """The last outcome of a prompt. `deliver`: what is queued may follow though it is an error."""
+
+    outcome: RunOutcome
+    deliver: bool
 
 
 Step: TypeAlias = WaitAndRetry | SendLess | CompactAndRetry | GiveUp
@@ -69,7 +79,7 @@ def plan_recovery(
         return GiveUp()
     error = outcome.error
     if error is None:
-        if not cut_early(outcome.last_answer, model):
+        if not cut_early(outcome.last_answer, model, limits):
             return GiveUp()
         if compacted:
             return GiveUp("the answer was cut again after a compaction; nothing more is tried.")
@@ -83,7 +93,7 @@ def plan_recovery(
     return plan_wait(error, attempts_made, policy) or GiveUp()
 
 
-def cut_early(answer: AssistantMessage, model: Model) -> bool:
+def cut_early(answer: AssistantMessage, model: Model, limits: RequestLimits) -> bool:
     """True for a final answer that stopped at "length" though the model could have gone on.
 
     That happens when the window is full. Without a reported count it cannot be told apart from an
@@ -92,7 +102,8 @@ def cut_early(answer: AssistantMessage, model: Model) -> bool:
     if answer.stop_reason != "length" or answer.tool_calls or answer.usage is None:
         return False
     output = answer.usage.output or 0
-    return 0 < output < model.max_tokens
+    limit = limits.max_output_tokens.get(model.full_name, model.max_tokens)
+    return 0 < output < min(limit, model.max_tokens)
 
 
 _SENT_LESS = {
@@ -128,13 +139,15 @@ class Recovery:
         journal: Journal,
         settings: RunSettings,
         signal: AbortSignal,
-    ) -> RunOutcome:
+    ) -> Settled:
         """Run, recover, run again; returns the last outcome."""
         attempts = 0
         compacted = False
         while True:
             self._set_activity("running")
             outcome = await self._loop.run(drafts, journal, settings, signal)
+            if not drafts and any(isinstance(m, UserMessage) for m in outcome.messages):
+                compacted = False  # a queued prompt was delivered, and this failure is of that one
             drafts = ()
             if outcome.answered and attempts:
                 self._bus.emit(AutoRetryEnd(True, attempts))
@@ -154,14 +167,14 @@ class Recovery:
             elif isinstance(step, CompactAndRetry):
                 compacted = True
                 if not await self._compact(step, outcome, journal, signal):
-                    return outcome
+                    return Settled(outcome, deliver=not signal.is_set)
             elif isinstance(step, WaitAndRetry):
                 attempts += 1
                 if not await self._wait(step, attempts, outcome, journal, signal):
-                    return outcome
+                    return Settled(outcome, deliver=False)
             else:
                 self._give_up(step, attempts, outcome)
-                return outcome
+                return Settled(outcome, deliver=not outcome.aborted and outcome.error is None)
 
     def _learn_limit(self, error: ProviderError | None, model: Model) -> None:
         if error is not None and error.kind == ErrorKind.BAD_REQUEST and error.limit_tokens:
@@ -186,8 +199,7 @@ class Recovery:
     ) -> bool:
         self._bus.emit(Notice("warning", f"{step.why}; compacting, then trying once more"))
         journal.omit(outcome.last_entry_id)
-        result = await self._compaction.recover()
-        return result.kind == "done" and not signal.is_set
+        return await self._compaction.recover(step.why) and not signal.is_set
 
     async def _wait(
         self,

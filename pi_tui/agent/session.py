@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
 from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assemble
 from pi_tui.agent.bus import EventBus, Listener
+from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.compactor import CompactionOutcome, CompactionPreview, CompactRequest
 from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
@@ -20,8 +21,9 @@ from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.leaving import save_and_close
 from pi_tui.agent.loop import RunOutcome
-from pi_tui.agent.pinning import pin_target
+from pi_tui.agent.pinning import branch_pins, pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
+from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT, is_read_only, refuse_read_only
 from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import UsageError
 from pi_tui.core.events import (
@@ -36,9 +38,9 @@ from pi_tui.core.events import (
     SessionReplaced,
     ThinkingLevelChanged,
 )
+from pi_tui.core.leaf import stored_leaf
 from pi_tui.core.messages import AssistantMessage, ImageContent, ThinkingLevel
 from pi_tui.core.models import Model
-from pi_tui.core.pins import pin_targets
 from pi_tui.core.protocols import ModelSource, OpenedSession, SessionStore, Tool
 from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
@@ -87,6 +89,11 @@ class AgentSession:
     @property
     def store(self) -> SessionStore:
         return self._journal.store
+
+    @property
+    def read_only(self) -> bool:
+        """True when nothing may be added, because another process works on the session."""
+        return is_read_only(self.store)
 
     @property
     def session_id(self) -> str:
@@ -152,8 +159,13 @@ class AgentSession:
         text: str,
         delivery: Delivery = "steer",
         images: Sequence[ImageContent] = (),
-    ) -> Literal["started", "queued"]:
-        """Start a run with the message, or queue it while the agent works."""
+    ) -> Literal["started", "queued", "refused"]:
+        """Start a run with the message, or queue it while the agent works.
+
+        "refused": the session is for reading only; a notice says so.
+        """
+        if self._tell_read_only():
+            return "refused"
         draft = Draft(text, tuple(images))
         if self._worker.busy:
             self._queues.add(draft, delivery)
@@ -163,7 +175,11 @@ class AgentSession:
         return "started"
 
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> RunOutcome | None:
-        """Run a message until the agent settles. Raises UsageError while another run is on."""
+        """Run a message until the agent settles.
+
+        Raises UsageError while another run is on, or when the session is for reading only.
+        """
+        refuse_read_only(self.store)
         if self._worker.busy:
             raise UsageError("the agent is working; wait until it settles or use steer")
         return await asyncio.shield(self._worker.start((Draft(text, tuple(images)),)))
@@ -195,8 +211,8 @@ class AgentSession:
             await self._worker.wait()
 
     def start_shell(self, command: str, *, excluded: bool) -> bool:
-        """Run the user's command in the background; False when one is running already."""
-        return self._shell.start(command, excluded=excluded)
+        """Run the user's command in the background; False when that cannot be done now."""
+        return not self._tell_read_only() and self._shell.start(command, excluded=excluded)
 
     # ------------------------------------------------------------ compaction
 
@@ -204,14 +220,16 @@ class AgentSession:
         """Compact now, or at the next safe point of a running turn.
 
         With nothing to compact a running turn is left alone. Raises CompactionError while another
-        compaction runs, SettingsError and ModelError when it cannot begin.
+        compaction runs or waits, or for an entry nothing can be kept from; what else goes wrong is
+        told by CompactionEnd and in the outcome.
         """
-        if self._worker.busy and not self._compaction.running:
+        refuse_read_only(self.store)
+        self._compaction.refuse_second()
+        if self._worker.busy:
             preview = await self._compaction.preview(request)
             if isinstance(preview, CompactionOutcome):
                 return preview
-        # The run may have ended while the preview was made.
-        if self._is_working():
+        if self._is_working():  # the run may have ended while the preview was made
             return await self._compaction.at_safe_point(request)
         return await asyncio.shield(self._worker.start_compaction(request))
 
@@ -229,6 +247,7 @@ class AgentSession:
 
         Raises UsageError while the agent works or when there is none.
         """
+        refuse_read_only(self.store)
         if self._worker.busy:
             raise UsageError("the agent is working; wait until it settles, or stop it with Escape")
         for entry_id in reversed(self.tree.path_ids()):
@@ -237,11 +256,16 @@ class AgentSession:
                 return
         raise UsageError("there is no compaction on this branch")
 
+    def compactions(self) -> tuple[CompactionRecord, ...]:
+        """How the compactions of the whole session went, in order of time; failed ones too."""
+        return self._compaction.records()
+
     def pin(self, entry_id: str | None = None, *, pinned: bool = True) -> str:
         """Keep an entry verbatim through compactions, or no longer; the newest message by default.
 
         Returns the id. Raises UsageError for an id that is not on the branch.
         """
+        refuse_read_only(self.store)
         entry_id = pin_target(self.tree, entry_id, pinned=pinned)
         self._journal.pin(entry_id, pinned=pinned)
         return entry_id
@@ -249,7 +273,7 @@ class AgentSession:
     @property
     def pins(self) -> frozenset[str]:
         """The ids pinned on this branch."""
-        return pin_targets(self.tree.path())
+        return branch_pins(self.tree)
 
     @property
     def hooks(self) -> HookRunner:
@@ -264,7 +288,7 @@ class AgentSession:
             return
         self._model = model
         self._compaction.forget()
-        if len(self.tree) and not self._worker.busy:
+        if self._may_store_settings():
             self._journal.model_change(model.provider, model.id)
         self._bus.emit(ModelChanged(model.provider, model.id))
         self._bus.emit(ThinkingLevelChanged(self.thinking_level))
@@ -274,12 +298,13 @@ class AgentSession:
         if level == self._thinking_level:
             return
         self._thinking_level = level
-        if len(self.tree) and not self._worker.busy:
+        if self._may_store_settings():
             self._journal.thinking_level_change(self.thinking_level)
         self._bus.emit(ThinkingLevelChanged(self.thinking_level))
 
     def set_name(self, name: str) -> None:
-        """Name the session; an empty name removes it."""
+        """Name the session; an empty name removes it. Raises UsageError when it is read-only."""
+        refuse_read_only(self.store)
         self._journal.session_info(" ".join(name.split()))
         self._bus.emit(SessionInfoChanged(self.name))
 
@@ -306,20 +331,35 @@ class AgentSession:
 
     async def new_session(self) -> None:
         """Leave this session and begin an empty one in the same directory."""
-        await self._settle()
+        await self.settle()
         self.adopt(self._world.sessions.create(), "new")
 
-    def adopt(self, opened: OpenedSession, reason: ReplaceReason) -> None:
-        """Hold another session from now on. The agent must be idle."""
+    def adopt(
+        self,
+        opened: OpenedSession,
+        reason: ReplaceReason,
+        *,
+        model: Model | None = None,
+        thinking_level: ThinkingLevel | None = None,
+    ) -> None:
+        """Hold another session from now on, with another model and level where they are given.
+
+        The agent must be idle.
+        """
         for line in save_and_close(self.store, self._world.rescue_directory):
             self._bus.emit(Notice("error", line))
         self._journal = self._journal_of(opened)
+        self._model = model or self._model
+        self._thinking_level = thinking_level or self._thinking_level
         self._compaction.forget()
+        self._compaction.forget_records()
         self._numbers = SessionNumbers(self._journal)
         for notice in opened.notices:
             self._bus.emit(Notice("warning", notice))
         self._bus.emit(SessionReplaced(reason))
         self._bus.emit(SessionInfoChanged(self.name))
+        self._bus.emit(ModelChanged(self._model.provider, self._model.id))
+        self._bus.emit(ThinkingLevelChanged(self.thinking_level))
 
     async def close(self) -> tuple[str, ...]:
         """Stop all work, keep what was done, give up the session's lock.
@@ -327,7 +367,7 @@ class AgentSession:
         Returns lines to tell on the normal screen: commands that were ended, entries that could
         not be saved where they belong.
         """
-        await self._settle()
+        await self.settle()
         left = await asyncio.to_thread(self._shell.close)
         told = [f"ended in the background: {', '.join(left)}"] if left else []
         told += await asyncio.to_thread(save_and_close, self.store, self._world.rescue_directory)
@@ -335,18 +375,28 @@ class AgentSession:
             await self._world.on_close()
         return tuple(told)
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
+        """Stop what runs, wait for its end, drop what is queued."""
         self._shell.cancel()
         self._worker.stop_everything()
         await self.wait_idle()
         self.take_back_queue()
+
+    def _tell_read_only(self) -> bool:
+        if self.read_only:
+            self._bus.emit(Notice("error", f"{READ_ONLY}. {READ_ONLY_HINT}"))
+        return self.read_only
+
+    def _may_store_settings(self) -> bool:
+        return bool(len(self.tree)) and not self._worker.busy and not self.read_only
 
     def _count(self, event: Event) -> None:
         if isinstance(event, EntryAppended):
             self._numbers.add(event.entry)
 
     def _journal_of(self, opened: OpenedSession) -> Journal:
-        tree = SessionTree(opened.heads, opened.store)
+        leaf_id = stored_leaf(opened.heads, opened.store.load)
+        tree = SessionTree(opened.heads, opened.store, leaf_id)
         return Journal(opened.store, tree, self._world.clock, self._world.ids, self._bus)
 
     def _set_activity(self, activity: Activity) -> None:

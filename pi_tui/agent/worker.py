@@ -56,7 +56,6 @@ class Worker:
         self._set_activity = set_activity
         self._signal = AbortSignal()
         self._task: asyncio.Task[Any] | None = None
-        self._run: asyncio.Task[RunOutcome | None] | None = None
 
     @property
     def busy(self) -> bool:
@@ -70,6 +69,7 @@ class Worker:
 
     def start_compaction(self, request: CompactRequest) -> asyncio.Task[CompactionOutcome]:
         """Compact, then deliver what was queued meanwhile; the session must not be busy."""
+        self._compaction.claim()
         self._signal = AbortSignal()
         self._set_activity("compacting")
         return self._begin(self._compact(request, self._signal))
@@ -81,12 +81,15 @@ class Worker:
         if not self.busy or self._signal.is_set:
             return False
         self._signal.set()
+        self._compaction.drop_waiting()
         return True
 
     def stop_everything(self) -> None:
         """Stop the run together with whatever it is doing."""
-        self._compaction.cancel()
+        while self._compaction.cancel():
+            pass
         self._signal.set()
+        self._compaction.drop_waiting()
 
     async def wait(self) -> None:
         """Wait for the task in progress."""
@@ -113,16 +116,42 @@ class Worker:
         self._shell.store_waiting()
         while drafts:
             self._compaction.new_prompt()
-            await self._compaction.check(drafts)
+            drafts = await self._make_room(drafts)
+            if not drafts:  # taken back while the context was compacted
+                break
             self._store_settings()
             self._context.store_system_message()
-            outcome = await self._recovery.drive(drafts, self._journal(), self._settings, signal)
-            await self._compaction.serve_waiting()
-            if outcome.aborted or outcome.error is not None or signal.is_set:
+            settled = await self._recovery.drive(drafts, self._journal(), self._settings, signal)
+            outcome = settled.outcome
+            if not signal.is_set:
+                await self._compaction.serve_waiting()
+            if not settled.deliver or signal.is_set:
                 break
             # Typed after the last poll of the run: nobody has to press a key for these.
             drafts = self.take_next()
         return outcome
+
+    async def _make_room(self, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        """Compact where that is due before the drafts are sent; they wait in the queue for it.
+
+        There they can be seen and taken back. Returns what is to be sent now.
+        """
+        held = False
+
+        def hold() -> None:
+            nonlocal held
+            held = True
+            self._queues.hold(drafts)
+            self._bus.emit(QueueUpdate(*self._queues.texts()))
+
+        await self._compaction.check(drafts, hold)
+        if not held:
+            return drafts
+        left = self._queues.take_held(drafts)
+        if not left:
+            return self.take_next()
+        self._bus.emit(QueueUpdate(*self._queues.texts()))
+        return left
 
     async def _compact(self, request: CompactRequest, signal: AbortSignal) -> CompactionOutcome:
         delivered: RunOutcome | None = None
@@ -143,6 +172,7 @@ class Worker:
         return drafts
 
     def _settle(self, *, aborted: bool) -> None:
+        self._compaction.drop_waiting()
         self._set_activity("idle")
         self._shell.store_waiting()
         self._bus.emit(AgentSettled(aborted))

@@ -10,7 +10,8 @@
     └── StorageError             a session file cannot be read or written
         ├── NotASessionError     the file is no session and was not touched
         ├── SessionNotFoundError no session answers to that name
-        └── SessionLockedError   another process owns the session
+        ├── SessionLockedError   another process owns the session
+        └── NoTrashError         the system has no trash for this file; it was not deleted
 
 Messages are plain sentences: what happened, what is safe, what to do next where that is known.
 Cancellation is not an error: it travels as asyncio.CancelledError or as the stop reason "aborted".
@@ -119,6 +120,10 @@ class NotASessionError(StorageError):
 
 
 class SessionNotFoundError(StorageError):
+    pass
+
+
+class NoTrashError(StorageError):
     pass
 
 

@@ -31,9 +31,7 @@ def leaf_data(leaf_id: str | None) -> JSON:
     return {"leafId": leaf_id}
 
 
-def stored_leaf(
-    heads: Sequence[EntryHead], load: Callable[[str], Entry]
-) -> str | UnsetType | None:
+def stored_leaf(heads: Sequence[EntryHead], load: Callable[[str], Entry]) -> str | UnsetType | None:
     """The leaf a session was left with, as `SessionTree` takes it: UNSET is the last entry.
 
     `heads` in file order. At most one entry is loaded. Raises what `load` raises.

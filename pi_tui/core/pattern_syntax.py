@@ -187,7 +187,9 @@ class _Parser:
 
     def _group(self, start: int) -> Node:
         if self._peek() == "?":
-            if self._pattern.startswith("?:", self._at) or self._pattern.startswith("?i:", self._at):
+            if self._pattern.startswith("?:", self._at) or self._pattern.startswith(
+                "?i:", self._at
+            ):
                 self._at = self._pattern.index(":", self._at) + 1
             elif self._pattern.startswith("?i)", self._at):
                 self._at += 3  # letter case never counts

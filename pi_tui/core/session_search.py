@@ -163,9 +163,7 @@ def _scattered(wanted: str, folded: str) -> tuple[float, list[Span]] | None:
     start = folded.find(wanted[0])
     while start >= 0:
         places = _letters(wanted, folded, start, start + reach)
-        if places is not None and (
-            best is None or places[-1] - places[0] < best[-1] - best[0]
-        ):
+        if places is not None and (best is None or places[-1] - places[0] < best[-1] - best[0]):
             best = places
         start = folded.find(wanted[0], start + 1)
     if best is None:

@@ -11,6 +11,9 @@ import codecs
 import os
 import secrets
 import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,12 +23,20 @@ from pi_tui.tools.options import ToolOptions
 from pi_tui.tools.terminal_output import EscapeRemover, OutputTail
 from pi_tui.tools.visible_text import plural, readable_size
 
+KEPT_DAYS = 14
+"""How long whole outputs are kept; a session may name one for as long as anybody remembers it."""
+
 
 class SpillDirectory:
-    """The private directory for whole outputs, made on first need."""
+    """The private directory for whole outputs, made on first need.
 
-    def __init__(self, path: str | None) -> None:
+    Making the first file of a run removes files that are older than `KEPT_DAYS`.
+    """
+
+    def __init__(self, path: str | None, *, now_s: Callable[[], float] = time.time) -> None:
         self._path = path
+        self._now_s = now_s
+        self._cleaned = False
 
     def create_file(self) -> tuple[str, int]:
         """Make a new file; gives its path and an open handle. Raises OSError."""
@@ -33,9 +44,20 @@ class SpillDirectory:
             self._path = tempfile.mkdtemp(prefix="pi-tui-output-")
         else:
             Path(self._path).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._remove_old(Path(self._path))
         path = str(Path(self._path) / f"command-{secrets.token_hex(6)}.log")
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         return path, os.open(path, flags, 0o600)
+
+    def _remove_old(self, directory: Path) -> None:
+        if self._cleaned:
+            return
+        self._cleaned = True
+        oldest_s = self._now_s() - KEPT_DAYS * 86_400
+        for path in directory.glob("command-*.log"):
+            with suppress(OSError):  # another run may be removing it at this moment
+                if path.stat().st_mtime < oldest_s:
+                    path.unlink()
 
 
 class FinalOutput(Struct, frozen=True):

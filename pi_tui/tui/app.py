@@ -7,6 +7,7 @@ and events, and leaves every decision to its parts.
 from __future__ import annotations
 
 import asyncio
+import gc
 import shlex
 import sys
 import time
@@ -135,6 +136,8 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     def _painted(self) -> None:
         """What nobody has to wait for."""
+        gc.freeze()  # what was loaded so far stays: no collection needs to look at it
+        gc.enable()
         self.spawn(self._read_numbers())
         if self.options.after_paint is not None:
             self.spawn(self.options.after_paint())
@@ -372,6 +375,7 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
     crash: BaseException | None = None
     told: tuple[str, ...] = ()
     code = 1
+    gc.disable()  # until the first screen: while a program starts there is no garbage
     try:
         with guard:
             code, crash, told = asyncio.run(_run(session, registry, options, guard))

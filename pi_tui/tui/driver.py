@@ -91,10 +91,10 @@ class PasteSplitter:
         """The events of the next piece of input, in order."""
         while data:
             if self._inside:
-                data = self._paste(data)
-                if not self._inside:
+                whole, data = self._paste(data)
+                if whole is not None:
                     for event in self._parser.feed(PASTE_END):
-                        yield self._whole(event) if isinstance(event, events.Paste) else event
+                        yield _with_text(event, whole)
                 continue
             # A mark may be split over two reads: look for it in what the parser holds, too.
             seen = self._tail + data
@@ -109,23 +109,23 @@ class PasteSplitter:
             yield from self._parser.feed(data[:end])
             data = data[end:]
 
-    def _paste(self, data: str) -> str:
-        """Take paste text; returns what follows its end."""
+    def _paste(self, data: str) -> tuple[str | None, str]:
+        """Take paste text; returns the whole once it has ended, and what follows its end."""
         seen = self._tail + data
         at = seen.find(PASTE_END)
         if at < 0:
             self._tail = _unfinished(seen, PASTE_END)
             self._parts.append(seen[: len(seen) - len(self._tail)])
-            return ""
-        self._parts.append(seen[:at])
+            return None, ""
+        whole = "".join([*self._parts, seen[:at]])
+        self._parts.clear()
         self._tail = ""
         self._inside = False
-        return seen[at + len(PASTE_END) :]
+        return whole, seen[at + len(PASTE_END) :]
 
-    def _whole(self, event: events.Paste) -> events.Paste:
-        text = "".join(self._parts) + event.text
-        self._parts.clear()
-        return events.Paste(text.replace("\x00", ""))
+
+def _with_text(event: Message, text: str) -> Message:
+    return events.Paste(text.replace("\x00", "")) if isinstance(event, events.Paste) else event
 
 
 def _unfinished(text: str, mark: str) -> str:
@@ -186,7 +186,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         self._guard.on_screen = True
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
         self.disable_input()

@@ -27,8 +27,8 @@ class TuiOptions(Struct, frozen=True):
     """Settings and start values of the front end.
 
     `theme` None: the terminal's own colours. `keybindings` maps action ids to a key or keys.
-    `initial_text` is put into the editor; `after_paint` runs once the first screen is there, for what
-    nobody has to wait for. `editor_command` is the external editor as a shell-like command line.
+    `initial_text` is put into the editor; `after_paint` runs once the first screen is there, for
+    what nobody has to wait for. `editor_command` is the external editor as a shell-like command line.
     `secrets` are values that must not appear in a crash report. `remote`: the terminal is at the
     other end of a network.
     """

@@ -123,7 +123,16 @@ SCENARIO = {
             "match": "loop",
             "turns": [{"tools": [{"name": "bash", "args": {"command": "echo again"}}]}],
         },
-        {"match": "cut", "turns": [{"text": "half an answ", "finish": "length"}]},
+        {
+            "match": "cut",
+            "turns": [
+                {
+                    "text": "half an answ",
+                    "finish": "length",
+                    "usage": {"input": 100, "output": 8000},
+                }
+            ],
+        },
         {"match": "refuse", "turns": [{"error": {"kind": "auth"}}]},
     ],
     "default": {"text": "Hello from the server."},

@@ -64,7 +64,7 @@ async def after_paint() -> None:
 
 if len(sys.argv) > 1 and sys.argv[1] == "screen":
     app_module.StatusFooter = Faulty  # type: ignore[misc]
-session = double.SessionDouble(answers=True, cwd=os.getcwd())
+session = double.SessionDouble(answers=True, cwd=str(Path.cwd()))
 session.append(UserMessage("an earlier message", 0))
 options = TuiOptions(
     home=os.environ.get("HOME", ""),

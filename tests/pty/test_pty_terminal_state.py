@@ -113,21 +113,25 @@ def test_an_exception_in_a_background_task(start: Start) -> None:
     assert_clean(terminal)
 
 
+def stop_and_go_on(terminal: Any) -> None:
+    mark = len(terminal.written)
+    terminal.send(b"\x1a")
+    terminal.wait_stopped()
+    assert modes_left_on(bytes(terminal.written)) == set()
+    assert terminal.attributes == terminal.before
+    terminal.signal(signal.SIGCONT)
+    terminal.wait_for(
+        lambda: b"draft" in terminal.written[mark:].rpartition(b"\x1b[?1049h")[2],
+        "the screen after the stop",
+    )
+
+
 def test_suspend_and_resume(start: Start) -> None:
     terminal = start()
     terminal.send(b"draft")
     terminal.wait_text("draft")
-    for _ in range(2):
-        mark = len(terminal.written)
-        terminal.send(b"\x1a")
-        terminal.wait_stopped()
-        assert modes_left_on(bytes(terminal.written)) == set()
-        assert terminal.attributes == terminal.before
-        terminal.signal(signal.SIGCONT)
-        terminal.wait_for(
-            lambda: b"draft" in terminal.written[mark:].rpartition(b"\x1b[?1049h")[2],
-            "the screen after the stop",
-        )
+    stop_and_go_on(terminal)
+    stop_and_go_on(terminal)
     terminal.send(b"!")
     terminal.wait_text("draft!")
     terminal.send(b"\x03\x03")

@@ -13,8 +13,8 @@ from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 
 
-class TextPanel(Panel[None]):
-    """Shows a plain text; a title and the text may be foreign."""
+class TextPanel(Panel[bool]):
+    """Shows a plain text; title and text may be foreign. True: it was closed with Enter."""
 
     def __init__(self, title: str, text: str, palette: Palette, keys: KeyMap) -> None:
         super().__init__(title, palette, keys)
@@ -38,8 +38,9 @@ class TextPanel(Panel[None]):
 
     def key(self, name: str, character: str | None) -> None:
         keys = self.keys
-        closing = ("tui.select.cancel", "tui.select.confirm")
-        if character == "q" or any(keys.means(name, action) for action in closing):
+        if keys.means(name, "tui.select.confirm"):
+            self.finish(True)
+        elif character == "q" or keys.means(name, "tui.select.cancel"):
             self.finish(None)
         elif keys.means(name, "tui.select.up"):
             self._scroll(-1)

@@ -120,7 +120,7 @@ class _Drawing:
         tokens = self._tokens
         while self._at < len(tokens) and not tokens[self._at].type.endswith("_close"):
             token = tokens[self._at]
-            drawn = self._block(token, max(MIN_CELLS, width), depth, base)
+            drawn = self._block(token, width, depth, base)
             if rows and self._blank_before(token):
                 rows.append(EMPTY_ROW)
             rows += drawn
@@ -140,9 +140,11 @@ class _Drawing:
             return self._list(token, width, depth, base)
         if kind == "blockquote_open":
             bar = [(QUOTE_BAR, self._styles.quote_border)]
-            inside = self.blocks(width - len(QUOTE_BAR), depth, base + self._styles.quote)
+            room = width - len(QUOTE_BAR) >= MIN_CELLS
+            inner = width - len(QUOTE_BAR) if room else width
+            inside = self.blocks(inner, depth, base + self._styles.quote)
             self._at += 1
-            return [row.indented(bar) for row in inside]
+            return [row.indented(bar) for row in inside] if room else inside
         if kind == "table_open":
             return self._table(width, base)
         if kind == "hr":
@@ -174,11 +176,14 @@ class _Drawing:
             item = self._tokens[self._at]
             marker = f"{BULLETS[depth % 3]} " if number is None else f"{number}{item.markup} "
             self._at += 1
-            inside = self.blocks(width - cell_len(marker), depth + 1, base) or [EMPTY_ROW]
+            room = width - cell_len(marker) >= MIN_CELLS
+            inner = width - cell_len(marker) if room else width
+            inside = self.blocks(inner, depth + 1, base) or [EMPTY_ROW]
             self._at += 1
             if rows and self._blank_before(item):
                 rows.append(EMPTY_ROW)
-            rows += _hung(marker, base + self._styles.bullet, inside)
+            ink = base + self._styles.bullet
+            rows += _hung(marker, ink, inside) if room else [Row(((marker, ink),)), *inside]
             if number is not None:
                 number += 1
         self._at += 1

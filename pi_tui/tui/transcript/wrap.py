@@ -80,8 +80,24 @@ def cut_hard(spans: Sequence[Span], width: int) -> list[Row]:
     text = "".join(piece for piece, _ in spans)
     if len(text) <= width and is_simple(text):
         return [Row(tuple(span for span in spans if span[0]))]
+    if len(spans) > 1 and not is_simple(text):
+        spans = _by_clusters(spans, text)
     ends = list(accumulate(len(piece) for piece in chop(text, width)))
     return _cut(spans, list(zip([0, *ends], ends, strict=False)), ["\n", *[""] * len(ends)])
+
+
+def _by_clusters(spans: Sequence[Span], text: str) -> list[Span]:
+    """The same text in the same styles, without a border of spans inside a cluster."""
+    moved: list[Span] = []
+    ends = list(accumulate(len(piece) for piece, _ in spans))
+    at = start = 0
+    for _, end, _ in clusters(text):
+        if end >= ends[at]:
+            moved.append((text[start:end], spans[at][1]))
+            start = end
+            while at < len(ends) - 1 and ends[at] <= end:
+                at += 1
+    return moved
 
 
 def clip(text: str, width: int) -> str:

@@ -37,7 +37,7 @@ class Bench:
 
     def lines(self) -> list[str]:
         """The screen as text, one string a row."""
-        width, height = self.app.size
+        height = self.app.size.height
         rows = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in row).rstrip() for row in rows[:height]]
 

@@ -73,16 +73,16 @@ def test_private_use_characters_come_out_as_they_went_in(plain: str, private: st
     assert buffer.expanded() == expected
 
 
+METHODS = [
+    *("left", "right", "word_left", "word_right", "line_start", "line_end"),
+    *("delete_left", "delete_right", "kill_word_left", "kill_word_right"),
+    *("kill_to_line_start", "kill_to_line_end", "yank", "yank_pop", "undo"),
+]
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("insert"), st.sampled_from(["a", " ", "\n", "日", "e\u0301", "👩‍💻"])),
         st.tuples(st.just("paste"), st.sampled_from(["short", LONG, "y" * 1500])),
-        st.sampled_from(
-            [
-                (name, "")
-                for name in ["left", "right", "word_left", "word_right", "line_start", "line_end", "delete_left", "delete_right", "kill_word_left", "kill_word_right", "kill_to_line_start", "kill_to_line_end", "yank", "yank_pop", "undo"]
-            ]
-        ),
+        st.sampled_from([(name, "") for name in METHODS]),
     ),
     max_size=40,
 )

@@ -10,9 +10,7 @@ from pi_tui.tui.editor.buffer import EditorBuffer
 from pi_tui.tui.editor.layout import EditorLayout, row_of
 
 TEXTS = st.text(
-    alphabet=st.sampled_from(
-        list("ab  \n\t日本é") + ["\u0301", "\u200d", "👩", "💻", "\x1b", "\ufe0f"]
-    ),
+    alphabet=st.sampled_from([*"ab  \n\t日本é", "\u0301", "\u200d", "👩", "💻", "\x1b", "\ufe0f"]),
     max_size=80,
 )
 
@@ -26,10 +24,7 @@ def layout() -> EditorLayout:
 def test_rows_hold_the_whole_text_in_order(text: str, width: int) -> None:
     rows = layout().rows(text, width)
     seen = "".join(
-        text[row.offset + cell.start : row.offset + cell.end]
-        + ("" if cell is not row.cells[-1] else "")
-        for row in rows
-        for cell in row.cells
+        text[row.offset + cell.start : row.offset + cell.end] for row in rows for cell in row.cells
     )
     assert seen == text.replace("\n", "")
     for row in rows:

@@ -81,7 +81,7 @@ def streamed(pieces: list[str], width: int) -> MarkdownColumn:
     return column
 
 
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=25), st.integers(12, 60), st.randoms())
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=25), st.integers(8, 60), st.randoms())
 @example(["para\n", "#", "foo\n"], 20, random.Random(0))
 @example(["- a\n", "\n", "  - b\n", "\n", "c"], 20, random.Random(0))
 @settings(deadline=None, max_examples=50)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 from rich.style import Style
 
-from pi_tui.tui.transcript.wrap import chop, clip, clusters, is_simple, wrap
+from pi_tui.tui.transcript.wrap import chop, clip, clusters, cut_hard, is_simple, wrap
 
 BOLD = Style(bold=True)
 PLAIN = Style()
@@ -52,6 +52,15 @@ def test_rows_fit_and_nothing_but_blanks_is_lost(parts: list[str], width: int) -
     assert max(sum(cell_len(text) for text, _ in row.spans) for row in rows) <= width
     whole = "".join(parts)
     assert "".join(row.text for row in rows).replace(" ", "") == whole.replace(" ", "")
+
+
+@given(texts, st.integers(2, 30))
+@example(["👩", "\u200d", "👩", "text"], 3)
+@settings(deadline=None, max_examples=60)
+def test_code_is_cut_alike_with_and_without_colours(parts: list[str], width: int) -> None:
+    rows = cut_hard([(part, BOLD if n % 2 else PLAIN) for n, part in enumerate(parts)], width)
+    assert [row.text for row in rows] == chop("".join(parts), width)
+    assert max(sum(cell_len(text) for text, _ in row.spans) for row in rows) <= width
 
 
 @given(texts.map("".join), st.integers(2, 30))
