@@ -11,6 +11,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from pi_tui.agent.answer import Answerer
+from pi_tui.agent.branch_summary import BranchSummariser
+from pi_tui.agent.branch_tools import BranchTools
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.compaction_control import CompactionControl, CompactionWorld
 from pi_tui.agent.compactor import Compactor
@@ -18,11 +20,12 @@ from pi_tui.agent.context import ContextBuilder, PromptSections
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.loop import RunLoop, RunSettings
+from pi_tui.agent.navigator import Navigator
 from pi_tui.agent.queues import DeliveryMode, MessageQueues
 from pi_tui.agent.recovery import Recovery
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.shell_commands import ShellCommands
-from pi_tui.agent.summariser import Summariser, SummaryAsker
+from pi_tui.agent.summariser import Source, Summariser, SummaryAsker
 from pi_tui.agent.tool_batch import ToolRunner
 from pi_tui.agent.worker import Worker
 from pi_tui.core.compaction.prepare import CompactionSettings
@@ -49,7 +52,8 @@ class AgentSettings(Struct, frozen=True):
     """What a session needs of the settings.
 
     `compaction` resolves the numbers of a model and raises SettingsError for wrong values;
-    `summary_model` is the `provider/model` of the setting `compaction.model`.
+    `summary_model` is the `provider/model` of the setting `compaction.model`. The `branch_…`
+    values are those of `branchSummary`; `branch_skip_prompt` is for front ends.
     """
 
     model: Model
@@ -59,6 +63,8 @@ class AgentSettings(Struct, frozen=True):
     retry: RetryPolicy = RetryPolicy()
     compaction: Callable[[Model], CompactionSettings] = default_compaction
     summary_model: str | None = None
+    branch_summary_reserve_tokens: int = 16_384
+    branch_skip_prompt: bool = False
 
 
 class SessionFactory(Protocol):
@@ -107,6 +113,8 @@ class SessionParts(Struct, frozen=True):
     shell: ShellCommands
     compaction: CompactionControl
     worker: Worker
+    navigator: Navigator
+    branches: BranchTools
 
 
 def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
@@ -119,11 +127,6 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         cwd=lambda: world.cwd,
         may_store=lambda: state.activity() == "idle",
     )
-    compaction = _compaction(world, state, hooks)
-    return SessionParts(hooks, shell, compaction, _worker(world, state, shell, compaction))
-
-
-def _compaction(world: AgentWorld, state: SessionState, hooks: HookRunner) -> CompactionControl:
     summariser = Summariser(
         world.models,
         state.bus,
@@ -131,24 +134,57 @@ def _compaction(world: AgentWorld, state: SessionState, hooks: HookRunner) -> Co
         policy=lambda: state.settings.retry,
         output_limits=state.context.limits.max_output_tokens,
     )
+    compaction = _compaction(world, state, hooks, summariser)
+    worker = _worker(world, state, shell, compaction)
+    navigator = Navigator(
+        bus=state.bus,
+        hooks=hooks,
+        queues=state.queues,
+        worker=worker,
+        compaction=compaction,
+        shell=shell,
+        summaries=_branch_summaries(world, state, summariser),
+        journal=state.journal,
+        set_activity=state.set_activity,
+    )
+    branches = BranchTools(state.journal, world.estimator, navigator.refuse_meanwhile)
+    return SessionParts(hooks, shell, compaction, worker, navigator, branches)
+
+
+def _asker(world: AgentWorld, state: SessionState, source: Source, session_id: str) -> SummaryAsker:
+    """Who makes summaries now: the session's model, or that of the setting."""
+    model, level = state.run.model, state.run.thinking_level
+    if state.settings.summary_model is not None:
+        choice = world.models.resolve(state.settings.summary_model)
+        model, level = choice.model, choice.thinking_level or level
+    return SummaryAsker(model, level, session_id, source, policy=state.settings.retry)
+
+
+def _branch_summaries(
+    world: AgentWorld, state: SessionState, summariser: Summariser
+) -> BranchSummariser:
+    return BranchSummariser(
+        bus=state.bus,
+        summariser=summariser,
+        estimator=world.estimator,
+        clock=world.clock,
+        # Another routing id than the session's: these requests share no prefix with it.
+        asker=lambda: _asker(world, state, "branchSummary", world.ids.session_id()),
+        reserve_tokens=state.settings.branch_summary_reserve_tokens,
+    )
+
+
+def _compaction(
+    world: AgentWorld, state: SessionState, hooks: HookRunner, summariser: Summariser
+) -> CompactionControl:
     compactor = Compactor(
         bus=state.bus, hooks=hooks, summariser=summariser, estimator=world.estimator
     )
-
-    def asker() -> SummaryAsker:
-        model, level = state.run.model, state.run.thinking_level
-        if state.settings.summary_model is not None:
-            choice = world.models.resolve(state.settings.summary_model)
-            model, level = choice.model, choice.thinking_level or level
-        return SummaryAsker(
-            model, level, state.run.session_id, "compaction", policy=state.settings.retry
-        )
-
     seen = CompactionWorld(
         journal=state.journal,
         model=lambda: state.run.model,
         settings=state.settings.compaction,
-        asker=asker,
+        asker=lambda: _asker(world, state, "compaction", state.run.session_id),
         set_activity=state.set_activity,
     )
     return CompactionControl(compactor, seen, world.estimator, state.bus)

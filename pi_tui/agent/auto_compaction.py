@@ -76,8 +76,13 @@ class AutoCompaction:
         self._in_row = 0
         self._resting = False
 
+    def found_nothing(self, context_tokens: int) -> None:
+        """Nothing could be summarised yet; that cost nothing, so it is tried when it has grown."""
+        self._tried_at_tokens = context_tokens
+        self._judged = True
+
     def rest(self, context_tokens: int) -> None:
-        """Stop trying until the next prompt: the user cancelled, or nothing can be compacted."""
+        """Stop trying until the next prompt: the user cancelled."""
         self._tried_at_tokens = context_tokens
         self._judged = True
         self._resting = True

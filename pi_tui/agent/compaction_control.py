@@ -75,6 +75,7 @@ class CompactionControl:
         self._signals: CompactionSignals | None = None
         self._waiting: tuple[CompactRequest, asyncio.Future[CompactionOutcome]] | None = None
         self._told_settings: str | None = None
+        self._told_no_room = False
         self._seen: tuple[str, CompactionSettings] | None = None
 
     @property
@@ -110,6 +111,7 @@ class CompactionControl:
     def new_prompt(self) -> None:
         """The user sent a prompt: automatic compaction no longer rests."""
         self._auto.wake()
+        self._told_no_room = False
 
     def records(self) -> tuple[CompactionRecord, ...]:
         """The compactions of the session, all branches, and those of this run that failed."""
@@ -179,9 +181,12 @@ class CompactionControl:
             self._auto.tried(tokens, helped=False)
             if self._auto.resting:
                 self._bus.emit(Notice("warning", f"compaction failed again.{RESTS}"))
-        else:
+        elif outcome.kind == "cancelled":
             self._auto.rest(tokens)
-            if outcome.kind != "cancelled":
+        else:
+            self._auto.found_nothing(tokens)
+            if not self._told_no_room:
+                self._told_no_room = True
                 self._tell_no_room(model, settings, "the context is nearly full")
 
     def _context_tokens(self, coming: tuple[Draft, ...]) -> int:
@@ -216,6 +221,7 @@ class CompactionControl:
         self._auto.reset()
         future: asyncio.Future[CompactionOutcome] = asyncio.get_running_loop().create_future()
         self._waiting = (request, future)
+        self._bus.emit(Notice("info", "the context is compacted when this turn has its results"))
         return future
 
     async def serve_waiting(self) -> None:

@@ -63,7 +63,6 @@ class EntryMaker:
         """The entry for a summary the product made."""
         files = self._prepared.files
         entry = self._build(facts.summary, usage=facts.usage)
-        self._check_smaller(entry)
         details: dict[str, JSON] = {
             "readFiles": list(files.read_files),
             "modifiedFiles": list(files.modified_files),
@@ -124,25 +123,6 @@ class EntryMaker:
             first_kept_entry_id=UNSET if kept is None else kept,
         )
 
-    def _check_smaller(self, entry: CompactionEntry) -> None:
-        prepared = self._prepared
-        replaced = sum(
-            sent_tokens(p.message, self._estimator)
-            for p in (*prepared.history, *prepared.turn_prefix)
-        )
-        replaced += self._summary_tokens(prepared.previous_summary or "")
-        made = self._summary_tokens(entry.summary)
-        if made >= replaced:
-            raise CompactionError(
-                f"The summary (about {made:,} tokens) is not smaller than what it would replace "
-                f"(about {replaced:,} tokens), so it was not stored. Nothing was changed. "
-                "/compact --keep N with a smaller N summarises more."
-            )
-
-    def _summary_tokens(self, summary: str) -> int:
-        message = CompactionSummaryMessage(summary, 0, 0)
-        return self._estimator.message_tokens(message) if summary else 0
-
     def _created_files(self) -> list[JSON]:
         """Paths that tool results say did not exist before; earlier compactions' included."""
         calls: dict[str, str] = {}
@@ -165,13 +145,38 @@ class EntryMaker:
         return list(file_lists((), created).modified_files)
 
 
-def previous_details(
-    path: list[Entry], prepared: CompactionPreparation
-) -> dict[str, JSON] | None:
+def replaced_tokens(prepared: CompactionPreparation, estimator: TokenEstimator) -> int:
+    """What a summary would stand for: the messages, and the summary before it if it is updated."""
+    replaced = sum(
+        sent_tokens(p.message, estimator) for p in (*prepared.history, *prepared.turn_prefix)
+    )
+    if prepared.history or not prepared.is_split_turn:
+        replaced += summary_tokens(prepared.previous_summary or "", estimator)
+    return replaced
+
+
+def summary_tokens(text: str, estimator: TokenEstimator) -> int:
+    """What a text costs as a summary."""
+    return estimator.message_tokens(CompactionSummaryMessage(text, 0, 0)) if text else 0
+
+
+def check_smaller(made_tokens: int, replaced_tokens: int) -> None:
+    """Raise CompactionError for a summary that is not smaller than what it would replace."""
+    if made_tokens >= replaced_tokens:
+        raise CompactionError(
+            f"The summary (about {made_tokens:,} tokens) is not smaller than what it would replace "
+            f"(about {replaced_tokens:,} tokens), so it was not stored. Nothing was changed. "
+            "/compact --keep N with a smaller N summarises more."
+        )
+
+
+def previous_details(path: list[Entry], prepared: CompactionPreparation) -> dict[str, JSON] | None:
     """The details of the compaction that leads the context, if the product made it."""
     for entry in path:
         if isinstance(entry, CompactionEntry) and entry.id == prepared.previous_compaction_id:
-            return entry.details if isinstance(entry.details, dict) and not entry.from_hook else None
+            return (
+                entry.details if isinstance(entry.details, dict) and not entry.from_hook else None
+            )
     return None
 
 

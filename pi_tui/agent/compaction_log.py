@@ -40,7 +40,7 @@ _LOGGED = (
 class CompactionLog:
     """A listener for `AgentSession.subscribe` that appends to a file.
 
-    `texts`: also write the summaries. `now_ms`: Unix milliseconds.
+    `texts`: also write the summaries. `now_ms`: Unix milliseconds, the system's by default.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class CompactionLog:
         path: str | Path,
         *,
         texts: bool = False,
-        now_ms: Callable[[], int] = SystemClock().now_ms,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
         self._path = Path(path)
         self._texts = texts
-        self._now_ms = now_ms
+        self._now_ms = now_ms or SystemClock().now_ms
         self._part = 0
         self.failure: OSError | None = None
 

@@ -13,7 +13,14 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, structs
 
 from pi_tui.agent.bus import EventBus
-from pi_tui.agent.compaction_entry import CompactionFacts, EntryMaker, previous_details
+from pi_tui.agent.compaction_entry import (
+    CompactionFacts,
+    EntryMaker,
+    check_smaller,
+    previous_details,
+    replaced_tokens,
+    summary_tokens,
+)
 from pi_tui.agent.compaction_record import FAILED_TYPE, CompactionRecord, failure_data
 from pi_tui.agent.hooks import (
     HookRunner,
@@ -194,7 +201,8 @@ class Compactor:
             work.from_hook = True
             return maker.from_hook(made)
         assert work.asker is not None
-        summary = await self._summarise(work, prepared)
+        summary, made_tokens = await self._summarise(work, prepared)
+        check_smaller(made_tokens, replaced_tokens(prepared, self._estimator))
         max_list_tokens = terms.window_tokens // LISTS_SHARE
         facts = CompactionFacts(
             summary=summary + fitting_lists_text(prepared.files, max_list_tokens),
@@ -207,9 +215,7 @@ class Compactor:
         )
         return maker.from_summary(facts)
 
-    async def _ask_hooks(
-        self, work: _Work, prepared: CompactionPreparation
-    ) -> HookSummary | None:
+    async def _ask_hooks(self, work: _Work, prepared: CompactionPreparation) -> HookSummary | None:
         if not self._hooks.listens(SessionBeforeCompact):
             return None
         request = work.request
@@ -235,7 +241,8 @@ class Compactor:
             raise CompactionError("An extension's compaction was refused: it is not an object.")
         return summary
 
-    async def _summarise(self, work: _Work, prepared: CompactionPreparation) -> str:
+    async def _summarise(self, work: _Work, prepared: CompactionPreparation) -> tuple[str, int]:
+        """The merged summary, and the tokens of what the model wrote of it."""
         assert work.asker is not None
         if previous_details(work.path, prepared) is not None:
             # The lists are in the details and are appended anew; in the text they would pile up.
@@ -261,7 +268,8 @@ class Compactor:
                 job, work.asker, work.signals.work, progress, work.tally
             )
             texts[request.span] = without_file_lists(summary.text)
-        return prepared.merge(texts.get("history"), texts.get("turn-prefix"))
+        written = sum(summary_tokens(text, self._estimator) for text in texts.values())
+        return prepared.merge(texts.get("history"), texts.get("turn-prefix")), written
 
     def _append(self, work: _Work, entry: CompactionEntry) -> None:
         """Make the entry durable at the place it was made for."""
@@ -440,7 +448,15 @@ def _decide(
             estimator.message_tokens(system) if system is not None else 0,
         )
     used = structs.replace(settings, keep_recent_tokens=keep_tokens)
-    return prepare_compaction(path, projection, used, estimator, keep_from=request.keep_from)
+    prepared = prepare_compaction(path, projection, used, estimator, keep_from=request.keep_from)
+    if request.reason == "manual" or not isinstance(prepared, CompactionPreparation):
+        return prepared
+    headings = structs.replace(prepared, previous_summary=None).merge(
+        "" if prepared.history else None, "" if prepared.is_split_turn else None
+    )
+    if replaced_tokens(prepared, estimator) <= summary_tokens(headings.strip(), estimator):
+        return NothingToCompact()  # its headings alone would be longer: not worth a request
+    return prepared
 
 
 def _preview(

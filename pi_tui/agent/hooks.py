@@ -61,9 +61,12 @@ class SessionCompactFailed(Struct, frozen=True):
 
 
 class TreePreparation(Struct, frozen=True):
-    """A navigation before it happens. `entries_to_summarize`: the branch left, oldest first."""
+    """A navigation before it happens. `entries_to_summarize`: the branch left, oldest first.
 
-    target_id: str
+    `target_id` None: the place before the first entry.
+    """
+
+    target_id: str | None
     old_leaf_id: str | None
     common_ancestor_id: str | None
     entries_to_summarize: tuple[Entry, ...]

@@ -8,6 +8,7 @@ keeps the entry and writes it when it can, and the user is told that it is not s
 from __future__ import annotations
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.navigation_log import mark_undo
 from pi_tui.agent.session_switch import is_read_only
 from pi_tui.core.entries import (
     ContextEditEntry,
@@ -67,6 +68,19 @@ class Journal:
         self.tree.append(entry)
         self._bus.emit(EntryAppended(entry))
 
+    def append_elsewhere(self, entry: Entry) -> None:
+        """Like `append_or_fail` for an entry that does not follow the leaf: the leaf goes there.
+
+        Once the entry is durable, listeners are told of the move to its parent and then of it.
+        """
+        old = self.tree.leaf_id
+        self.store.append(entry, keep_on_failure=False)
+        self._tell_saved()
+        self.tree.move_leaf(entry.parent_id)
+        self._bus.emit(LeafMoved(entry.parent_id, old))
+        self.tree.append(entry)
+        self._bus.emit(EntryAppended(entry))
+
     def message(self, message: Message, *, announced: bool = False) -> str:
         """Append a message and emit its start and end; returns the entry id.
 
@@ -105,22 +119,27 @@ class Journal:
             )
         )
 
-    def move_leaf(self, entry_id: str | None, *, remembered: bool = True) -> None:
+    def move_leaf(
+        self, entry_id: str | None, *, remembered: bool = True, undoes: bool = False
+    ) -> None:
         """Make another entry the leaf; what follows becomes its child.
 
         The place is remembered across restarts (see `core.leaf`), unless `remembered` is not set:
         when an entry is appended at once, that entry is the leaf and nothing need be remembered.
+        `undoes`: this takes back an earlier move (see `agent.navigation_log`).
         """
         old = self.tree.leaf_id
         self.tree.move_leaf(entry_id)
         if remembered and entry_id != old and not is_read_only(self.store):
-            self._remember_leaf(entry_id)
+            self._remember_leaf(entry_id, undoes=undoes)
         self._bus.emit(LeafMoved(entry_id, old))
 
-    def _remember_leaf(self, entry_id: str | None) -> None:
+    def _remember_leaf(self, entry_id: str | None, *, undoes: bool) -> None:
         if entry_id == next(reversed(self.tree.ids()), None):
             return  # the last entry is the leaf without being told
         data = leaf_data(entry_id)
+        if undoes:
+            data = mark_undo(data)
         self.append(CustomEntry(custom_type=LEAF_TYPE, data=data, **self.next_fields()))
         self.tree.move_leaf(entry_id)
 

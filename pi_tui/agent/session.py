@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
 from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assemble
+from pi_tui.agent.branch_tools import BranchTools
 from pi_tui.agent.bus import EventBus, Listener
 from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.compactor import CompactionOutcome, CompactionPreview, CompactRequest
@@ -21,6 +22,7 @@ from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.leaving import save_and_close
 from pi_tui.agent.loop import RunOutcome
+from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome, NavigationPreview
 from pi_tui.agent.pinning import branch_pins, pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
 from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT, is_read_only, refuse_read_only
@@ -31,6 +33,7 @@ from pi_tui.core.events import (
     ActivityChanged,
     EntryAppended,
     Event,
+    LeafMoved,
     ModelChanged,
     Notice,
     QueueUpdate,
@@ -39,9 +42,15 @@ from pi_tui.core.events import (
     ThinkingLevelChanged,
 )
 from pi_tui.core.leaf import stored_leaf
-from pi_tui.core.messages import AssistantMessage, ImageContent, ThinkingLevel
+from pi_tui.core.messages import JSON, AssistantMessage, ImageContent, ThinkingLevel
 from pi_tui.core.models import Model
-from pi_tui.core.protocols import ModelSource, OpenedSession, SessionStore, Tool
+from pi_tui.core.protocols import (
+    ModelSource,
+    OpenedSession,
+    SessionStore,
+    TokenEstimator,
+    Tool,
+)
 from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
 
@@ -77,6 +86,8 @@ class AgentSession:
         self._shell = self._parts.shell
         self._compaction = self._parts.compaction
         self._worker = self._parts.worker
+        self._navigator = self._parts.navigator
+        self._branch_skip_prompt = settings.branch_skip_prompt
         self._numbers = SessionNumbers(self._journal)
         self._bus.subscribe(self._count)
 
@@ -107,6 +118,11 @@ class AgentSession:
     @property
     def models(self) -> ModelSource:
         return self._world.models
+
+    @property
+    def estimator(self) -> TokenEstimator:
+        """What tokens are estimated with."""
+        return self._world.estimator
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -167,7 +183,7 @@ class AgentSession:
         if self._tell_read_only():
             return "refused"
         draft = Draft(text, tuple(images))
-        if self._worker.busy:
+        if self._is_working():
             self._queues.add(draft, delivery)
             self._bus.emit(QueueUpdate(*self._queues.texts()))
             return "queued"
@@ -180,13 +196,13 @@ class AgentSession:
         Raises UsageError while another run is on, or when the session is for reading only.
         """
         refuse_read_only(self.store)
-        if self._worker.busy:
+        if self._is_working():
             raise UsageError("the agent is working; wait until it settles or use steer")
         return await asyncio.shield(self._worker.start((Draft(text, tuple(images)),)))
 
     def resume_queue(self) -> bool:
         """Start a run with the first queued message; False when busy or nothing waits."""
-        if self._worker.busy:
+        if self._is_working():
             return False
         drafts = self._worker.take_next()
         if drafts:
@@ -194,8 +210,12 @@ class AgentSession:
         return bool(drafts)
 
     def abort(self) -> bool:
-        """Stop what runs now: the user's command, else a compaction, else the run or its retry."""
-        return self._shell.cancel() or self._worker.stop()
+        """Stop what runs now, one thing at a time.
+
+        That is the user's command, else a move in the tree with its summary, else a compaction,
+        else the run or its retry.
+        """
+        return self._shell.cancel() or self._navigator.cancel() or self._worker.stop()
 
     def take_back_queue(self) -> list[str]:
         """Empty the queues; the texts in order of delivery."""
@@ -206,9 +226,13 @@ class AgentSession:
 
     async def wait_idle(self) -> None:
         """Wait until neither the agent nor a user command runs."""
-        while self._worker.busy or self._shell.running:
+        while self._is_working() or self._shell.running:
             await self._shell.wait()
+            await self._navigator.wait()
             await self._worker.wait()
+
+    def _is_working(self) -> bool:
+        return self._worker.busy or self._navigator.busy
 
     def start_shell(self, command: str, *, excluded: bool) -> bool:
         """Run the user's command in the background; False when that cannot be done now."""
@@ -225,16 +249,15 @@ class AgentSession:
         """
         refuse_read_only(self.store)
         self._compaction.refuse_second()
+        self._navigator.refuse_meanwhile()
         if self._worker.busy:
             preview = await self._compaction.preview(request)
             if isinstance(preview, CompactionOutcome):
                 return preview
+        self._navigator.refuse_meanwhile()
         if self._is_working():  # the run may have ended while the preview was made
             return await self._compaction.at_safe_point(request)
         return await asyncio.shield(self._worker.start_compaction(request))
-
-    def _is_working(self) -> bool:
-        return self._worker.busy
 
     async def preview_compaction(
         self, request: CompactRequest
@@ -242,18 +265,22 @@ class AgentSession:
         """What a compaction would do now; sends nothing."""
         return await self._compaction.preview(request)
 
-    def undo_compaction(self) -> None:
+    def undo_compaction(self) -> int:
         """Go back to the state before the newest compaction of this branch, by moving the leaf.
 
-        Raises UsageError while the agent works or when there is none.
+        Returns how many messages came after it; they stay on the branch that is left. Raises
+        UsageError while the agent works or when there is none.
         """
         refuse_read_only(self.store)
-        if self._worker.busy:
+        if self._is_working():
             raise UsageError("the agent is working; wait until it settles, or stop it with Escape")
+        later = 0
         for entry_id in reversed(self.tree.path_ids()):
-            if self.tree.head(entry_id).type == "compaction":
+            head = self.tree.head(entry_id)
+            if head.type == "compaction":
                 self._journal.move_leaf(self.tree.parent(entry_id))
-                return
+                return later
+            later += head.role not in ("", "system")
         raise UsageError("there is no compaction on this branch")
 
     def compactions(self) -> tuple[CompactionRecord, ...]:
@@ -274,6 +301,42 @@ class AgentSession:
     def pins(self) -> frozenset[str]:
         """The ids pinned on this branch."""
         return branch_pins(self.tree)
+
+    # ------------------------------------------------------------ the tree
+
+    async def navigate(self, request: NavigateRequest) -> NavigationOutcome:
+        """Move the leaf, with a summary of the branch that is left where that is asked for.
+
+        Raises nothing: the outcome says what happened and its `message` is for people. A running
+        turn is stopped when the move is certain; messages submitted meanwhile follow it.
+        """
+        return await self._navigator.navigate(request)
+
+    def preview_navigation(self, target_id: str | None) -> NavigationPreview:
+        """What a move would leave behind; sends nothing. Raises UsageError for unknown entries."""
+        return self._navigator.preview(target_id)
+
+    async def undo_navigation(self) -> NavigationOutcome:
+        """Take back the last move of the leaf; what was added since stays on its branch."""
+        return await self._navigator.undo()
+
+    @property
+    def branch_skip_prompt(self) -> bool:
+        """The setting `branchSummary.skipPrompt`: go without asking about a summary."""
+        return self._branch_skip_prompt
+
+    @property
+    def branches(self) -> BranchTools:
+        """Finding, hiding, comparing and leaving out entries of the tree."""
+        return self._parts.branches
+
+    def set_label(self, entry_id: str, label: str | None) -> str | None:
+        """Name an entry, or take its name away. Raises UsageError."""
+        return self._parts.branches.set_label(entry_id, label)
+
+    def tree_dump(self) -> JSON:
+        """The whole tree as JSON data; see `agent.tree_dump`."""
+        return self._parts.branches.dump()
 
     @property
     def hooks(self) -> HookRunner:
@@ -378,6 +441,7 @@ class AgentSession:
     async def settle(self) -> None:
         """Stop what runs, wait for its end, drop what is queued."""
         self._shell.cancel()
+        self._navigator.stop()
         self._worker.stop_everything()
         await self.wait_idle()
         self.take_back_queue()
@@ -388,11 +452,13 @@ class AgentSession:
         return self.read_only
 
     def _may_store_settings(self) -> bool:
-        return bool(len(self.tree)) and not self._worker.busy and not self.read_only
+        return bool(len(self.tree)) and not self._is_working() and not self.read_only
 
     def _count(self, event: Event) -> None:
         if isinstance(event, EntryAppended):
             self._numbers.add(event.entry)
+        elif isinstance(event, LeafMoved):
+            self._compaction.forget()  # what did not help on one branch may help on another
 
     def _journal_of(self, opened: OpenedSession) -> Journal:
         leaf_id = stored_leaf(opened.heads, opened.store.load)

@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.signals import AbortSignal
-from pi_tui.agent.summariser import Summariser, Summary, SummaryAsker, SummaryJob
+from pi_tui.agent.summariser import Source, Summariser, Summary, SummaryAsker, SummaryJob
 from pi_tui.agent.system_clock import SystemClock
 from pi_tui.core.compaction.branch import (
     BranchEntries,
@@ -134,9 +134,7 @@ async def generate_branch_summary(
     CompactionError, or Aborted when the signal is set.
     """
     messages = tuple(projected.message for projected in preparation.messages)
-    job = SummaryJob(
-        "branch", messages, focus=custom_instructions, replace=replace_instructions
-    )
+    job = SummaryJob("branch", messages, focus=custom_instructions, replace=replace_instructions)
     summary = await _summarise(job, by, signal)
     files = preparation.files
     return {
@@ -151,7 +149,7 @@ async def generate_branch_summary(
 
 async def _summarise(job: SummaryJob, by: SummaryModel, signal: AbortSignal | None) -> Summary:
     summariser = Summariser(by.models, EventBus(), by.clock, lambda: by.retry)
-    source = "branchSummary" if job.kind == "branch" else "compaction"
+    source: Source = "branchSummary" if job.kind == "branch" else "compaction"
     asker = SummaryAsker(by.model, by.thinking_level, "", source)
     return await summariser.summarise(job, asker, signal or AbortSignal(), _unseen)
 

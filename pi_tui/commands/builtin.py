@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from pi_tui.agent.accounting import SessionStats
 from pi_tui.agent.session import AgentSession
+from pi_tui.commands.compaction import compaction_commands, compaction_rows
 from pi_tui.commands.registry import Command, CommandCall, CommandRegistry
+from pi_tui.commands.tree import tree_commands
 from pi_tui.commands.ui import Choice
 from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import THINKING_LEVELS, ThinkingLevel
@@ -44,6 +46,8 @@ def builtin_registry() -> CommandRegistry:
         Command("new", "start a new session in this directory", _new),
         Command("name", "show or set the name of the session", _name, "[text]"),
         Command("session", "show file, counts, tokens and cost of the session", _session),
+        *compaction_commands(),
+        *tree_commands(),
         Command("copy", "copy the last answer", _copy),
         Command("hotkeys", "show the keys", _hotkeys),
         Command("help", "show all commands", help_),
@@ -175,6 +179,7 @@ def session_text(session: AgentSession) -> str:
     rows.append(
         ("context", f"{mark}{context.tokens:,} of {context.window:,} ({context.percent:.1f} %)")
     )
+    rows += compaction_rows(session.compactions())
     return table(rows)
 
 

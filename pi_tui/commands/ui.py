@@ -7,7 +7,7 @@ then says what to type instead. Texts may be foreign: the front end sanitises th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -51,4 +51,13 @@ class CommandUI(Protocol):
 
     def quit(self) -> None:
         """End the program in the ordinary way."""
+        ...
+
+
+@runtime_checkable
+class OpensTree(Protocol):
+    """What a front end with a tree panel offers besides `CommandUI`."""
+
+    def open_tree(self) -> bool:
+        """Open the panel; False when that cannot be done now, and the tree is printed instead."""
         ...

@@ -2,6 +2,7 @@
 
     PiTuiError
     ├── UsageError               the command line or a command was used wrongly (exit 2)
+    │   └── TargetExistsError    a file of that name is there; it was not touched
     ├── SettingsError            a settings, models or key file holds a wrong value
     ├── ModelError               no such model, no key for it, a model file that cannot be used
     ├── ProviderError            a model request failed; `kind` says how
@@ -32,6 +33,10 @@ class PiTuiError(Exception):
 
 
 class UsageError(PiTuiError):
+    pass
+
+
+class TargetExistsError(UsageError):
     pass
 
 
@@ -128,10 +133,21 @@ class NoTrashError(StorageError):
 
 
 class SessionLockedError(StorageError):
-    """`owner` describes the process that holds the session, as far as it is known."""
+    """`owner` describes the process that holds the session, as far as it is known.
+
+    `can_take_over`: nobody can tell from here whether the owner still lives, so the person may
+    decide.
+    """
 
     def __init__(
-        self, message: str, *, path: str = "", owner: str = "", hint: str | None = None
+        self,
+        message: str,
+        *,
+        path: str = "",
+        owner: str = "",
+        can_take_over: bool = False,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, path=path, hint=hint)
         self.owner = owner
+        self.can_take_over = can_take_over

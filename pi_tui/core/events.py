@@ -163,6 +163,41 @@ class CompactionEnd(Struct, frozen=True, tag="compaction_end"):
     retries: int = 0
 
 
+class BranchSummaryStart(Struct, frozen=True, tag="branch_summary_start"):
+    """Own: what was learnt on the branch that is left is being summarised; Escape cancels.
+
+    `target_id` is the entry that was chosen, `entries` and `estimated_tokens` what is summarised.
+    """
+
+    target_id: str | None
+    old_leaf_id: str | None
+    entries: int
+    estimated_tokens: int
+
+
+class BranchSummaryProgress(Struct, frozen=True, tag="branch_summary_progress"):
+    """Own: which part is being summarised (from 1) and tokens received for it (estimate)."""
+
+    part: int
+    parts: int
+    received_tokens: int
+
+
+class BranchSummaryEnd(Struct, frozen=True, tag="branch_summary_end"):
+    """Own: the summary is durable under `entry_id`, and the leaf; or nothing was written.
+
+    Without an entry it was `aborted`, or failed for the reason in `error_message`.
+    """
+
+    entry_id: str | None
+    aborted: bool = False
+    error_message: str | None = None
+    usage: Usage | None = None
+    duration_ms: int = 0
+    parts: int = 0
+    retries: int = 0
+
+
 class AutoRetryStart(Struct, frozen=True, tag="auto_retry_start"):
     attempt: int
     max_attempts: int
@@ -261,6 +296,9 @@ Event: TypeAlias = (
     | CompactionStart
     | CompactionProgress
     | CompactionEnd
+    | BranchSummaryStart
+    | BranchSummaryProgress
+    | BranchSummaryEnd
     | AutoRetryStart
     | AutoRetryEnd
     | SummarizationRetryScheduled

@@ -1,8 +1,8 @@
 """The leaf across restarts: how a move in the tree that adds nothing is remembered.
 
 The format knows no position: after loading, the leaf is the last entry of the file. So a move
-appends a `custom` entry of type `pi-tui.leaf` with `{"leafId": id | null}` whose parent is the entry
-that was moved to; moved before the first entry, it has no parent and is a root of its own. Why so:
+appends a `custom` entry of type `pi-tui.leaf` with `{"leafId": id | null}` whose parent is the
+entry that was moved to; moved before the first entry, it has no parent and is a root. Why so:
 
 - Any other reader of the format ends at this entry as its leaf, and the path to it is the path to
   the entry moved to, plus one extension entry that gives no message: the right conversation.

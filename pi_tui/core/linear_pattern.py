@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from pi_tui.core.errors import UsageError
 from pi_tui.core.pattern_syntax import (
     Alternatives,
-    AssertKind,
     Assertion,
+    AssertKind,
     CharSet,
     Node,
     Repeat,

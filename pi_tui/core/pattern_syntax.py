@@ -1,8 +1,8 @@
 """The regular expressions of a search, as a tree: what may be written and what it means.
 
 A subset of what Python knows: literals, `.`, classes, groups, `|`, `* + ? {m,n}` (also lazy), `^`
-and `$` for the ends of a line, `\\b` and `\\B`, `\\d \\w \\s` and their opposites. Nothing that needs
-backtracking is in it. Letter case never counts. Nothing here runs a pattern; see
+and `$` for the ends of a line, `\\b` and `\\B`, `\\d \\w \\s` and their opposites. Nothing that
+needs backtracking is in it. Letter case never counts. Nothing here runs a pattern; see
 `linear_pattern`.
 """
 

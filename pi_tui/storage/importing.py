@@ -78,7 +78,7 @@ def _copy(fs: FileSystem, fd: int, header: Header, directory: str, cwd: str) -> 
 def _is_known(directory: str, name: str) -> bool:
     """True when a file of the library promises the same id."""
     ending = name.partition("_")[2].removesuffix(SUFFIX)
-    for folder in (Path(directory), *_folders(directory)):
+    for folder in (directory, *_folders(directory)):
         try:
             with os.scandir(folder) as items:
                 if any(item.name.endswith(f"_{ending}{SUFFIX}") for item in items):

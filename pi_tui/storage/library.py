@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from pi_tui.core.entries import SessionHeader, SessionInfoEntry, iso_timestamp
-from pi_tui.core.errors import NoTrashError, NotASessionError, StorageError
+from pi_tui.core.errors import NotASessionError, NoTrashError, StorageError
 from pi_tui.core.leaf import stored_leaf
 from pi_tui.core.protocols import OpenedSession, SessionStore
 from pi_tui.core.session_library import SessionHit, SessionRow
@@ -78,27 +77,22 @@ class FileLibrary:
 
     def rows(self, *, everywhere: bool) -> Iterator[SessionRow]:
         known: dict[str, bool] = {}
-        with closing(self._summaries(everywhere)) as summaries:
-            for summary in summaries:
-                cwd = summary.cwd
-                if cwd not in known:
-                    known[cwd] = bool(cwd) and self.exists(cwd)
-                yield _row(summary, known[cwd])
-
-    def _summaries(self, everywhere: bool) -> Iterator[SessionSummary]:  # type: ignore[misc]
-        yield from iter_sessions(
+        for summary in iter_sessions(
             self._directory,
             None if everywhere else self._cwd,
             cache_directory=self._cache_directory,
             fs=self._fs,
-        )
+        ):
+            cwd = summary.cwd
+            if cwd not in known:
+                known[cwd] = bool(cwd) and self.exists(cwd)
+            yield _row(summary, known[cwd])
 
     def search(self, query: Query, *, everywhere: bool) -> Iterator[SessionHit]:
-        with closing(self.rows(everywhere=everywhere)) as rows:
-            for row in rows:
-                hit = self._hit(row, query)
-                if hit is not None:
-                    yield hit
+        for row in self.rows(everywhere=everywhere):
+            hit = self._hit(row, query)
+            if hit is not None:
+                yield hit
 
     def _hit(self, row: SessionRow, query: Query) -> SessionHit | None:
         texts = [row.title, row.id]

@@ -33,7 +33,10 @@ class TuiCommandUI:
 
     def show(self, title: str, text: str) -> None:
         app = self._app
-        app.spawn(app.open_panel(TextPanel(title, text, app.palette, app.keys)))
+        app.spawn(self._read(TextPanel(title, text, app.palette, app.keys)))
+
+    async def _read(self, panel: TextPanel) -> None:
+        await self._app.open_panel(panel)
 
     async def choose(
         self, title: str, options: Sequence[Choice], current: str | None = None

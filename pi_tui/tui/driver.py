@@ -277,7 +277,8 @@ class TerminalDriver(LinuxDriver):
             self._redraw()
 
     def _redraw(self) -> None:
-        self._loop.call_soon(lambda: self._app.refresh(layout=True))
+        # Without a layout: only then is every line painted, whether it differs or not.
+        self._loop.call_soon(lambda: self._app.screen.refresh())
 
     # ------------------------------------------------------------ input
 

@@ -28,9 +28,9 @@ class TuiOptions(Struct, frozen=True):
 
     `theme` None: the terminal's own colours. `keybindings` maps action ids to a key or keys.
     `initial_text` is put into the editor; `after_paint` runs once the first screen is there, for
-    what nobody has to wait for. `editor_command` is the external editor as a shell-like command line.
-    `secrets` are values that must not appear in a crash report. `remote`: the terminal is at the
-    other end of a network.
+    what nobody has to wait for. `editor_command` is the external editor as a shell-like command
+    line. `secrets` are values that must not appear in a crash report. `remote`: the terminal is at
+    the other end of a network.
     """
 
     theme: ThemeSource | None = None

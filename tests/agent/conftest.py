@@ -9,16 +9,27 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.assembly import AgentSettings, AgentWorld, default_compaction
 from pi_tui.agent.queues import DeliveryMode
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.session import AgentSession
-from pi_tui.core.entries import Entry, SessionHeader, entry_to_data
+from pi_tui.core.compaction.prepare import CompactionSettings
+from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
+from pi_tui.core.entries import (
+    CompactionEntry,
+    Entry,
+    MessageEntry,
+    SessionHeader,
+    entry_to_data,
+    head_of,
+    iso_timestamp,
+)
 from pi_tui.core.errors import StorageError, ToolError
 from pi_tui.core.events import Event
-from pi_tui.core.messages import JSON, ToolDeclaration, text_content
+from pi_tui.core.messages import JSON, Message, ToolDeclaration, UserMessage, text_content
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import (
+    ModelRequest,
     OpenedSession,
     Provider,
     ShellOutcome,
@@ -26,6 +37,7 @@ from pi_tui.core.protocols import (
     ToolContext,
     ToolOutput,
 )
+from pi_tui.core.streaming import MessageBuilder, TextDelta
 from pi_tui.core.tokens import CharsEstimator
 from pi_tui.providers.scripted import SCRIPTED_MODEL, ScriptedProvider
 
@@ -63,6 +75,8 @@ class SequentialIds:
 
     def entry_id(self, taken: Callable[[str], bool]) -> str:
         self._next += 1
+        while taken(f"{self._next:08x}"):
+            self._next += 1
         return f"{self._next:08x}"
 
     def session_id(self) -> str:
@@ -203,17 +217,21 @@ class Rig:
     model: Model = SCRIPTED_MODEL
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     steering_mode: DeliveryMode = "one-at-a-time"
+    compaction: Callable[[Model], CompactionSettings] = default_compaction
+    summary_model: str | None = None
+    other_models: tuple[Model, ...] = ()
+    system: str = "You are a test."
     events: list[Event] = field(default_factory=list)
 
     def create(self, parent: str | None = None) -> OpenedSession:
         return OpenedSession(ListStore(), ())
 
-    def session(self) -> AgentSession:
+    def session(self, opened: OpenedSession | None = None) -> AgentSession:
         world = AgentWorld(
-            models=OneProvider(self.provider, (self.model,)),
+            models=OneProvider(self.provider, (self.model, *self.other_models)),
             tools=self.tools,
             shell=self.shell,
-            sections=lambda tools: {"preamble": "You are a test.", "tools": str(len(tools))},
+            sections=lambda tools: {"preamble": self.system, "tools": str(len(tools))},
             clock=self.clock,
             ids=SequentialIds(),
             estimator=CharsEstimator(),
@@ -221,11 +239,58 @@ class Rig:
             cwd="/work",
         )
         settings = AgentSettings(
-            model=self.model, retry=self.retry, steering_mode=self.steering_mode
+            model=self.model,
+            retry=self.retry,
+            steering_mode=self.steering_mode,
+            compaction=self.compaction,
+            summary_model=self.summary_model,
         )
-        session = AgentSession(world, OpenedSession(self.store, ()), settings)
+        if opened is None:
+            heads = tuple(head_of(entry) for entry in self.store.entries)
+            opened = OpenedSession(self.store, heads)
+        session = AgentSession(world, opened, settings)
         session.subscribe(self.events.append)
         return session
+
+    def store_talk(self, turns: int, chars: int = 400) -> None:
+        """Put finished exchanges into the store, as if they had been made earlier.
+
+        Without reported usage, so that contexts are estimated: about `turns * chars / 2` tokens.
+        """
+        for number in range(turns):
+            at = self.clock.ms + number
+            words = f"turn {number} ".ljust(chars, "x")
+            self.store_message(UserMessage(f"question of {words}", at))
+            answer = MessageBuilder(api="scripted", provider="scripted", model="m", timestamp=at)
+            answer.add(TextDelta(0, f"answer of {words}"))
+            self.store_message(answer.message("stop"))
+
+    def store_message(self, message: Message, entry_id: str = "") -> str:
+        """Put one message into the store, after the last entry; returns its id."""
+        entries = self.store.entries
+        entry = MessageEntry(
+            id=entry_id or f"t{len(entries):07d}",
+            parent_id=entries[-1].id if entries else None,
+            timestamp=iso_timestamp(self.clock.ms),
+            message=message,
+        )
+        entries.append(entry)
+        return entry.id
+
+    @property
+    def summary_requests(self) -> list[ModelRequest]:
+        """The requests for summaries that were made."""
+        return [r for r in self.provider.requests if r.system == SUMMARISER_SYSTEM]
+
+    @property
+    def ordinary_requests(self) -> list[ModelRequest]:
+        """All other requests."""
+        return [r for r in self.provider.requests if r.system != SUMMARISER_SYSTEM]
+
+    @property
+    def compactions(self) -> list[CompactionEntry]:
+        """The compactions in the store."""
+        return [e for e in self.store.entries if isinstance(e, CompactionEntry)]
 
     def of(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -80,8 +80,20 @@ class PseudoTerminal:
     def wait_for(self, done: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + DEADLINE_S
         while not done():
+            if self._ended():
+                while self.pump(0.02):
+                    pass
+                assert done(), f"{what} did not come before the end; screen:\n{self.text}"
+                return
             assert time.monotonic() < deadline, f"{what} did not come; screen:\n{self.text}"
             self.pump(0.05)
+
+    def _ended(self) -> bool:
+        """True when the program has ended; its status stays to be collected."""
+        if self.status is not None:
+            return True
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, flags) is not None
 
     def wait_text(self, text: str) -> None:
         self.wait_for(lambda: text in self.text, repr(text))

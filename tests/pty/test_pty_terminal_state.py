@@ -114,14 +114,14 @@ def test_an_exception_in_a_background_task(start: Start) -> None:
 
 
 def stop_and_go_on(terminal: Any) -> None:
-    mark = len(terminal.written)
     terminal.send(b"\x1a")
     terminal.wait_stopped()
+    mark = len(terminal.written)
     assert modes_left_on(bytes(terminal.written)) == set()
     assert terminal.attributes == terminal.before
     terminal.signal(signal.SIGCONT)
     terminal.wait_for(
-        lambda: b"draft" in terminal.written[mark:].rpartition(b"\x1b[?1049h")[2],
+        lambda: b"draft" in terminal.written[mark:].partition(b"\x1b[?1049h")[2],
         "the screen after the stop",
     )
 

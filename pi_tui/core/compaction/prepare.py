@@ -91,6 +91,11 @@ class CompactionPreparation(Struct, frozen=True):
         return tuple(p.message for p in self.turn_prefix)
 
     @property
+    def file_ops(self) -> FileLists:
+        """The files, under the name hooks know."""
+        return self.files
+
+    @property
     def requests(self) -> tuple[SummaryRequest, ...]:
         """The summaries to ask for, one after the other."""
         requests = []

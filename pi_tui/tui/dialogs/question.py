@@ -23,10 +23,11 @@ class Question(Panel[bool]):
         self._text = reveal(text)
         self._layout_of = EditorLayout(lambda character: None)
         self._yes = False
+        self._top = 0
 
     @property
     def hint(self) -> str:
-        return "y or n · arrows and enter choose"
+        return "y or n · left, right and enter choose"
 
     def wanted_rows(self) -> int:
         return len(self._lines()) + 1
@@ -43,18 +44,34 @@ class Question(Panel[bool]):
             self.finish(False)
         elif self.keys.means(name, "tui.select.confirm"):
             self.finish(self._yes)
-        elif name in ("left", "right", "up", "down", "tab", "shift+tab"):
+        elif self.keys.means(name, "tui.select.up"):
+            self._scroll(-1)
+        elif self.keys.means(name, "tui.select.down"):
+            self._scroll(1)
+        elif self.keys.means(name, "tui.select.pageUp"):
+            self._scroll(1 - self.body_rows)
+        elif self.keys.means(name, "tui.select.pageDown"):
+            self._scroll(self.body_rows - 1)
+        elif name in ("left", "right", "tab", "shift+tab"):
             self._yes = not self._yes
             self.refresh()
+
+    def _scroll(self, rows: int) -> None:
+        last = max(0, len(self._lines()) - self.body_rows + 1)
+        self._top = min(max(0, self._top + rows), last)
+        self.refresh()
 
     def body_line(self, y: int, width: int) -> Strip:
         ink = self.palette.ink
         if y < self.body_rows - 1:
             lines = self._lines()
-            text = lines[y] if y < len(lines) else ""
+            number = self._top + y
+            text = lines[number] if number < len(lines) else ""
             return Strip([Segment(f"  {text}", ink("text"))])
         yes = Segment("› yes" if self._yes else "  yes", ink("accent" if self._yes else "dim"))
         no = Segment(
             "   › no" if not self._yes else "     no", ink("dim" if self._yes else "accent")
         )
-        return Strip([yes, no])
+        below = len(self._lines()) - self._top - self.body_rows + 1
+        more = f"   {below} more lines below: scroll to read all" if below > 0 else ""
+        return Strip([yes, no, Segment(more, ink("warning"))])

@@ -1,0 +1,105 @@
+"""Opening a session with every question that may have to be asked, for commands of all front ends.
+
+Two questions: another process works on the session (read-only, a fork, or take it over where nobody
+can tell), and the session belongs to another directory (continue here, fork, or cancel). Storage is
+behind `SessionLibrary`; its calls block, so they run in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pi_tui.agent.session_switch import OpeningPlan, plan_opening
+from pi_tui.commands.ui import Choice, CommandUI
+from pi_tui.core.errors import SessionLockedError, UsageError
+from pi_tui.core.protocols import OpenedSession
+from pi_tui.core.session_library import SessionLibrary, snapshot_of_opened
+
+
+async def open_asking(path: str, library: SessionLibrary, ui: CommandUI) -> OpenedSession | None:
+    """Open a session; None when the person cancels.
+
+    Raises StorageError, and UsageError where a question is needed and nobody can be asked.
+    """
+    try:
+        opened = await asyncio.to_thread(library.open, path)
+    except SessionLockedError as error:
+        return await _open_locked(error, path, library, ui)
+    return await _settle_directory(opened, library, ui)
+
+
+async def _open_locked(
+    error: SessionLockedError, path: str, library: SessionLibrary, ui: CommandUI
+) -> OpenedSession | None:
+    options = [
+        Choice("read", "open it read-only", "look at it; nothing can be sent"),
+        Choice("fork", "fork it", "go on in a new session with the same conversation"),
+    ]
+    if error.can_take_over:
+        options.append(Choice("take", "take it over", "only when nothing else uses it any more"))
+    options.append(Choice("cancel", "cancel"))
+    answer = await ui.choose(error.message, options, "read")
+    if answer == "read":
+        return await asyncio.to_thread(library.open, path, read_only=True)
+    if answer == "fork":
+        return await asyncio.to_thread(_forked, path, library)
+    if answer == "take" and error.can_take_over:
+        opened = await asyncio.to_thread(library.open, path, take_over=True)
+        return await _settle_directory(opened, library, ui)
+    return None
+
+
+async def _settle_directory(
+    opened: OpenedSession, library: SessionLibrary, ui: CommandUI
+) -> OpenedSession | None:
+    """Ask where a session goes on that belongs to another directory."""
+    kept = False
+    try:
+        plan = await asyncio.to_thread(plan_for, opened, library)
+        if plan.must_ask:
+            answer = await _ask_directory(plan, library, ui)
+            if answer == "fork":
+                return await asyncio.to_thread(fork_whole_path, opened, library)
+            if answer != "here":
+                return None
+        kept = True
+        return opened
+    finally:
+        if not kept:
+            opened.store.close()
+
+
+def plan_for(opened: OpenedSession, library: SessionLibrary) -> OpeningPlan:
+    """What to do about the directory of an opened session. Blocks."""
+    recorded = opened.store.header.cwd
+    return plan_opening(recorded, library.cwd, bool(recorded) and library.exists(recorded))
+
+
+async def _ask_directory(plan: OpeningPlan, library: SessionLibrary, ui: CommandUI) -> str | None:
+    here = library.shown(library.cwd)
+    return await ui.choose(
+        plan.question(library.shown(plan.recorded_cwd), here),
+        [
+            Choice("here", "continue here", f"tools run in {here}; the model is told so"),
+            Choice("fork", "fork it for this directory", "the old session stays as it is"),
+            Choice("cancel", "cancel"),
+        ],
+        "here",
+    )
+
+
+def fork_whole_path(opened: OpenedSession, library: SessionLibrary) -> OpenedSession:
+    """Copy the current path of an opened session into one of this directory. Blocks."""
+    tree = snapshot_of_opened(opened).tree()
+    path_ids = tree.path_ids()
+    if not path_ids:
+        raise UsageError("there is nothing to fork: the session is at its beginning")
+    return library.fork(opened.store, path_ids, tree.labels)
+
+
+def _forked(path: str, library: SessionLibrary) -> OpenedSession:
+    source = library.open(path, read_only=True)
+    try:
+        return fork_whole_path(source, library)
+    finally:
+        source.store.close()

@@ -1,0 +1,1 @@
+"""Conversations as files for others: a web page, Markdown, or the stored lines."""

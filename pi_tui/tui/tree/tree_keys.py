@@ -1,0 +1,173 @@
+"""What the keys mean in the tree navigator, and how the help says it.
+
+One scheme: while the list has the keyboard, letters are commands. `/` gives it to the search, where
+every printable key is text, capitals included; there the commands work with Alt held. Keys with
+Ctrl, and the named keys, mean the same in both. Action ids that a key bindings file does not know
+yet have their defaults here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from pi_tui.tui.keys import KeyMap
+
+
+class TreeAction(NamedTuple):
+    """An action of the navigator: default keys, a word for the help line, a sentence for `?`."""
+
+    id: str
+    keys: str
+    word: str
+    words: str
+
+
+TREE_ACTIONS: tuple[TreeAction, ...] = (
+    TreeAction("app.tree.search", "/", "search", "search; every printable key is text then"),
+    TreeAction("app.tree.focus", "tab", "", "from the search to the list and back"),
+    TreeAction("app.tree.label", "l", "label", "label the entry; an empty label removes it"),
+    TreeAction("app.tree.preview", "v", "preview", "preview: beside or below, whole panel, none"),
+    TreeAction("app.tree.compare", "d", "compare", "compare the marked branch (or the current)"),
+    TreeAction("app.tree.mark", "m", "mark", "mark the entry for a comparison"),
+    TreeAction("app.tree.showPath", "s", "path", "show the path to the entry; nothing moves"),
+    TreeAction("app.tree.pin", "p", "pin", "pin or unpin: kept verbatim by any compaction"),
+    TreeAction("app.tree.copy", "c", "copy", "copy the text of the entry"),
+    TreeAction("app.tree.fork", "f", "fork", "start a new session from here"),
+    TreeAction("app.tree.compact", "z", "compact", "compact up to here"),
+    TreeAction("app.tree.leaveOut", "o", "leave out", "leave out of the context, or take back"),
+    TreeAction("app.tree.hideDead", "h", "hide dead", "hide branches off the path without label"),
+    TreeAction("app.tree.undo", "u", "undo", "undo the last move in the tree"),
+    TreeAction("app.tree.nextHit", "n", "next hit", "next hit of the search"),
+    TreeAction("app.tree.previousHit", "shift+n", "hit before", "previous hit of the search"),
+    TreeAction("app.tree.larger", "+ =", "larger", "more rows for the panel"),
+    TreeAction("app.tree.smaller", "-", "smaller", "fewer rows for the panel"),
+    TreeAction("app.tree.whole", "w", "whole", "the whole terminal, or back"),
+    TreeAction("app.tree.first", "g home", "first", "first row"),
+    TreeAction("app.tree.last", "shift+g end", "last", "last row"),
+    TreeAction("app.tree.leaf", ".", "leaf", "where the conversation is"),
+    TreeAction("app.tree.previewUp", "shift+up ctrl+up", "", "preview: up"),
+    TreeAction("app.tree.previewDown", "shift+down ctrl+down", "", "preview: down"),
+    TreeAction("app.tree.previewPageUp", "b shift+pageup", "", "preview: page up"),
+    TreeAction("app.tree.previewPageDown", "space shift+pagedown", "", "preview: page down"),
+    TreeAction("app.tree.help", "? f1", "help", "these keys"),
+)
+"""New ids with their defaults. A key bindings file that names one of them decides instead."""
+
+_KNOWN: tuple[tuple[str, str], ...] = (
+    ("tui.select.up", "move; wraps around at both ends"),
+    ("tui.select.down", ""),
+    ("app.tree.pageUp", ""),
+    ("app.tree.pageDown", ""),
+    ("app.tree.foldOrUp", "fold the branch; else to its start, last to the root"),
+    ("app.tree.unfoldOrDown", "unfold; else to the next branch, or to the end of this one"),
+    ("tui.select.confirm", "go there"),
+    ("tui.select.cancel", "one step back: out of the search, then close"),
+    ("app.tree.filter.default", "filter: default"),
+    ("app.tree.filter.noTools", "filter: no tool results"),
+    ("app.tree.filter.userOnly", "filter: your messages only"),
+    ("app.tree.filter.labeledOnly", "filter: labelled entries only"),
+    ("app.tree.filter.all", "filter: everything"),
+    ("app.tree.filter.cycleForward", "next filter"),
+    ("app.tree.filter.cycleBackward", "previous filter"),
+    ("app.tree.editLabel", "label the entry, as l"),
+    ("app.tree.toggleLabelTimestamp", "show when labels were set"),
+    ("app.message.copy", "copy the text of the entry, as c"),
+)
+
+_PAGE_KEYS = {"app.tree.pageUp": "left pageup", "app.tree.pageDown": "right pagedown"}
+_DEFAULTS = {action.id: action.keys for action in TREE_ACTIONS} | _PAGE_KEYS
+
+_LINE_ORDER = (
+    "tui.select.confirm", "app.tree.search", "app.tree.help", "tui.select.cancel",
+    "app.tree.label", "app.tree.preview", "app.tree.showPath", "app.tree.copy", "app.tree.pin",
+    "app.tree.fork", "app.tree.compact", "app.tree.leaveOut", "app.tree.mark",
+    "app.tree.compare", "app.tree.hideDead", "app.tree.undo", "app.tree.larger",
+    "app.tree.smaller", "app.tree.whole",
+)  # fmt: skip
+"""What the help line names, the most important first."""
+
+_FIXED_WORDS = {"tui.select.confirm": "go", "tui.select.cancel": "back"}
+
+
+def default_keys() -> dict[str, str]:
+    """The new action ids with their default keys, as the table of `keys.py` writes them."""
+    return dict(_DEFAULTS)
+
+
+class TreeKeys:
+    """Looks keys up for the navigator."""
+
+    def __init__(self, keys: KeyMap) -> None:
+        self._keys = keys
+        self._table: dict[str, str] = {}
+        for action, _ in _KNOWN:
+            self._add(action)
+        for action in _DEFAULTS:
+            self._add(action)
+
+    def _add(self, action: str) -> None:
+        for key in self.keys(action):
+            self._table.setdefault(key, action)
+
+    def keys(self, action: str) -> tuple[str, ...]:
+        """The keys of an action; those of the key bindings where they know it."""
+        known = any(action == name for name, _ in self._keys.table())
+        return self._keys.keys(action) if known else tuple(_DEFAULTS.get(action, "").split())
+
+    def action(self, name: str, character: str | None, *, typing: bool) -> str | None:
+        """What a key means; None for nothing, or for text while somebody types."""
+        if typing:
+            if character is not None and character.isprintable():
+                return None
+            found = self._table.get(name)
+            if found is None and name.startswith("alt+"):
+                found = self._table.get(name.removeprefix("alt+"))
+            return found
+        return self._table.get(name)
+
+    def help_rows(self) -> list[tuple[str, str]]:
+        """All keys for `?`, as (keys, what they do)."""
+        rows: list[tuple[str, str]] = []
+        move = [*self.keys("tui.select.up")[:1], *self.keys("tui.select.down")[:1]]
+        pages = [*self.keys("app.tree.pageUp"), *self.keys("app.tree.pageDown")]
+        for action, words in _KNOWN:
+            if action == "tui.select.up":
+                rows.append((_shown(move), words))
+                rows.append((_shown(pages), "one page"))
+            elif words:
+                rows.append((_shown(self.keys(action)), words))
+        rows += [(_shown(self.keys(action.id)), action.words) for action in TREE_ACTIONS]
+        return [row for row in rows if row[0]]
+
+    def help_line(self, width: int, *, without: Iterable[str] = ()) -> str:
+        """As many keys as fit the width, the most important ones; others are under `?`."""
+        left_out = set(without)
+        words = _FIXED_WORDS | {action.id: action.word for action in TREE_ACTIONS}
+        line = ""
+        for action in _LINE_ORDER:
+            keys = self.keys(action)
+            if not keys or action in left_out:
+                continue
+            item = f"{_short(keys[0])} {words[action]}"
+            longer = f"{line} · {item}" if line else item
+            if cell_len(longer) <= width:
+                line = longer
+        return line
+
+    def name(self, action: str) -> str:
+        """The first key of an action for people, or ""."""
+        keys = self.keys(action)
+        return _short(keys[0]) if keys else ""
+
+
+def _shown(keys: Iterable[str]) -> str:
+    return ", ".join(_short(key) for key in keys)
+
+
+def _short(key: str) -> str:
+    if key.startswith("shift+") and len(key) == 7:
+        return key[-1].upper()
+    return key.replace("escape", "esc").replace("pageup", "pgup").replace("pagedown", "pgdn")
