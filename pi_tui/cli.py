@@ -24,6 +24,7 @@ examples:
   git diff | pi-tui -p "review this"   piped text goes in front of the message
   pi-tui @notes.md "turn this into a plan"
   pi-tui --continue                    go on with the latest session of this directory
+  pi-tui doctor FILE                   report what is odd in a session file
 
 exit codes: 0 fine; 1 the run ended in an error, an abort or a cut answer; 2 wrong usage;
 130 Ctrl+C, 143 SIGTERM, 129 SIGHUP
@@ -62,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     session.add_argument(
         "-c", "--continue", action="store_true", dest="continue_latest", help="the latest one here"
     )
+    session.add_argument("-r", "--resume", action="store_true", help="choose one from a list")
     session.add_argument("--session", metavar="PATH|ID", help="open this session")
     session.add_argument("--session-dir", metavar="DIR", help="where sessions are kept")
     session.add_argument("--no-session", action="store_true", help="write no session file")
@@ -79,16 +81,33 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def build_doctor_parser() -> argparse.ArgumentParser:
+    """The parser of `pi-tui doctor`."""
+    parser = _Parser(
+        prog="pi-tui doctor",
+        description="Report what is odd in a session file. The file itself is never changed.",
+        epilog="exit codes: 0 nothing wrong; 1 something was found; 2 wrong usage",
+        allow_abbrev=False,
+    )
+    parser.add_argument("doctor_file", metavar="FILE", help="the session file")
+    parser.add_argument("--repair", metavar="OUT", help="write a repaired copy to a new file")
+    return parser
+
+
 def parse_arguments(
     argv: Sequence[str], *, stdin_is_terminal: bool, stdout_is_terminal: bool
 ) -> LaunchOptions:
     """Check the command line; exits with status 2 and one clear line when it is wrong."""
     parser = build_parser()
+    if argv and argv[0] == "doctor":
+        asked = build_doctor_parser().parse_args(list(argv[1:]))
+        return LaunchOptions(parser.parse_args([], namespace=asked), "doctor")
     args = parser.parse_intermixed_args(list(argv))
     given = [
         name
         for name, on in (
             ("--continue", args.continue_latest),
+            ("--resume", args.resume),
             ("--session", args.session is not None),
             ("--no-session", args.no_session),
         )

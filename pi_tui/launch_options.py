@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Literal, TypeAlias
 
-Mode: TypeAlias = Literal["interactive", "text", "json", "list-models"]
+Mode: TypeAlias = Literal["interactive", "text", "json", "list-models", "doctor"]
 
 
 class LaunchOptions:
@@ -17,6 +17,7 @@ class LaunchOptions:
     __slots__ = (
         "append_system_prompt",
         "continue_latest",
+        "doctor_file",
         "files",
         "messages",
         "mode",
@@ -24,6 +25,8 @@ class LaunchOptions:
         "model_query",
         "name",
         "no_session",
+        "repair_to",
+        "resume",
         "session",
         "session_dir",
         "system_prompt",
@@ -38,6 +41,7 @@ class LaunchOptions:
         self.model: str | None = args.model
         self.thinking: str | None = args.thinking
         self.continue_latest: bool = args.continue_latest
+        self.resume: bool = args.resume
         self.session: str | None = args.session
         self.session_dir: str | None = args.session_dir
         self.no_session: bool = args.no_session
@@ -46,3 +50,5 @@ class LaunchOptions:
         self.system_prompt: str | None = args.system_prompt
         self.append_system_prompt: list[str] = args.append_system_prompt
         self.model_query: str = args.list_models or ""
+        self.doctor_file: str | None = getattr(args, "doctor_file", None)
+        self.repair_to: str | None = getattr(args, "repair", None)

@@ -480,6 +480,7 @@ class _Move:
         self.journal = journal
         self.undoes = undoes
         self.target_id = request.target_id
+        """The entry to go to; for a marker of a place, that place."""
         self.work = AbortSignal()
         self.telling = AbortSignal()
         self.tally = SummaryTally()
@@ -494,7 +495,8 @@ class _Move:
 
     def goal(self) -> Navigation:
         """Where the target leads."""
-        if self.undoes or self.target_id is None:
+        marked = self.target_id != self.request.target_id
+        if self.undoes or marked or self.target_id is None:
             return Navigation(self.target_id)
         return plan_navigation(self.journal.tree, self.target_id)
 

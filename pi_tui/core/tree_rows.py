@@ -205,9 +205,7 @@ def find_call(tree: SessionTree, entry: MessageEntry) -> ToolCall | None:
     return None if found is None else found[1]
 
 
-def find_call_entry(
-    tree: SessionTree, entry: MessageEntry
-) -> tuple[MessageEntry, ToolCall] | None:
+def find_call_entry(tree: SessionTree, entry: MessageEntry) -> tuple[MessageEntry, ToolCall] | None:
     """The answer that made the call of a tool result, and the call."""
     message = entry.message
     if not isinstance(message, ToolResultMessage):

@@ -122,6 +122,12 @@ class TreeView:
         self._hits = {self.shape.index[entry_id] for entry_id in hits}
         self._lay_out()
 
+    @property
+    def leaf_moved(self) -> bool:
+        """True when the leaf is not where it was when the tree was looked at."""
+        leaf = self.shape.ids[self._leaf] if self._leaf >= 0 else None
+        return leaf != self.tree.leaf_id
+
     def _shape(self) -> TreeShape:
         memory, shape = self.memory, self.memory.shape
         if shape is not None and memory.shape_of is self.tree and len(shape) == len(self.tree):

@@ -7,25 +7,32 @@ character: such characters are written as \\u escapes. Each line is flushed as i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import msgspec
 
 from pi_tui.core.entries import header_to_data
-from pi_tui.core.events import Event, event_to_data
+from pi_tui.core.events import Event, Notice, event_to_data
 from pi_tui.core.messages import JSON
+from pi_tui.headless.commands import HeadlessUI
 from pi_tui.headless.inputs import Prompt
 from pi_tui.headless.output import Diagnostics, OutputWriter
 from pi_tui.headless.print_mode import reader_left, tell_failure
-from pi_tui.headless.run import HeadlessRun, PromptSession, tell, tell_ending
+from pi_tui.headless.run import CommandRunner, HeadlessRun, PromptSession, tell, tell_ending
 from pi_tui.headless.stop_signals import StopSignals
 
 
 async def run_json(
-    session: PromptSession, prompts: Sequence[Prompt], stdout: TextIO, stderr: TextIO
+    session: PromptSession,
+    prompts: Sequence[Prompt],
+    stdout: TextIO,
+    stderr: TextIO,
+    commands: Callable[[HeadlessUI], CommandRunner] | None = None,
 ) -> int:
     """Run the prompts and write what happens; returns the exit code.
+
+    `commands` makes what runs slash commands; what they show is a line of type `command_output`.
 
     A reader that goes away ends the run, and the exit code is then 1. The session stays open; the
     caller closes it.
@@ -38,7 +45,13 @@ async def run_json(
         tell(event, diagnostics)
 
     with StopSignals(writer.release) as signals:
-        run = HeadlessRun(session, write, signals)
+        ui = HeadlessUI(
+            lambda title, text: writer.put(
+                json_line({"type": "command_output", "title": title, "text": text})
+            ),
+            lambda level, text: write(Notice(level, text)),
+        )
+        run = HeadlessRun(session, write, signals, commands(ui) if commands is not None else None)
         writer.on_failure = run.stop
         writer.put(json_line(header_to_data(session.store.header)))
         try:

@@ -46,6 +46,14 @@ class PromptSession(Protocol):
     def abort(self) -> bool: ...
 
 
+class CommandRunner(Protocol):
+    """Runs prompts that are slash commands; see `headless.commands`."""
+
+    def knows(self, text: str) -> bool: ...
+
+    async def run(self, text: str) -> bool: ...
+
+
 class Ending(Struct, frozen=True):
     """How a run ended. `answer` is the last one of the model; `unsent` prompts were left over."""
 
@@ -53,15 +61,19 @@ class Ending(Struct, frozen=True):
     aborted: bool = False
     error: PiTuiError | None = None
     unsent: int = 0
+    command_done: bool | None = None
 
     @property
     def complete(self) -> bool:
-        """True when the last answer came to its own end."""
-        return (
-            self.error is None
-            and not self.aborted
-            and self.answer is not None
-            and self.answer.stop_reason not in ("error", "aborted", "length")
+        """True when the last answer came to its own end, or the command did what it says."""
+        if self.error is not None or self.aborted:
+            return False
+        if self.command_done is not None:
+            return self.command_done
+        return self.answer is not None and self.answer.stop_reason not in (
+            "error",
+            "aborted",
+            "length",
         )
 
 
@@ -73,14 +85,17 @@ class HeadlessRun:
         session: PromptSession,
         on_event: Callable[[Event], None],
         signals: StopSignals,
+        commands: CommandRunner | None = None,
     ) -> None:
         self._session = session
+        self._commands = commands
         self._on_event = on_event
         self._signals = signals
         self._stopping = False
         self._stop = asyncio.Event()
         self._answer: AssistantMessage | None = None
         self._aborted = False
+        self._command_done: bool | None = None
 
     def stop(self) -> None:
         """Ask the run to end."""
@@ -92,13 +107,14 @@ class HeadlessRun:
         unsubscribe = self._session.subscribe(self._listen)
         try:
             for count, prompt in enumerate(prompts, start=1):
-                self._answer, self._aborted = None, False
+                self._answer, self._aborted, self._command_done = None, False, None
                 error = None
                 if self._stop.is_set() or self._signals.received is not None:
                     self._aborted = True
                 else:
                     error = await self._send(prompt)
-                ending = Ending(self._answer, self._aborted, error, len(prompts) - count)
+                left = len(prompts) - count
+                ending = Ending(self._answer, self._aborted, error, left, self._command_done)
                 if not ending.complete:
                     break
             return ending
@@ -106,7 +122,7 @@ class HeadlessRun:
             unsubscribe()
 
     async def _send(self, prompt: Prompt) -> PiTuiError | None:
-        work = asyncio.ensure_future(self._session.prompt(prompt.text, prompt.images))
+        work = asyncio.ensure_future(self._work(prompt))
         waits = [asyncio.ensure_future(e.wait()) for e in (self._stop, self._signals.first)]
         try:
             await asyncio.wait((work, *waits), return_when=asyncio.FIRST_COMPLETED)
@@ -125,6 +141,13 @@ class HeadlessRun:
             work.result()
         except PiTuiError as error:
             return error
+        return None
+
+    async def _work(self, prompt: Prompt) -> object:
+        if self._commands is None or not self._commands.knows(prompt.text):
+            return await self._session.prompt(prompt.text, prompt.images)
+        self._command_done = False
+        self._command_done = await self._commands.run(prompt.text)
         return None
 
     async def _end_early(self, work: asyncio.Future[object]) -> None:
@@ -178,7 +201,7 @@ def tell_ending(ending: Ending, signals: StopSignals, diagnostics: Diagnostics) 
         diagnostics.say("error", text or "the model request failed")
     elif ending.aborted or stop_reason == "aborted":
         diagnostics.say("error", "the run was aborted")
-    elif answer is None:
+    elif answer is None and ending.command_done is None:
         diagnostics.say("error", "the run ended without an answer")
     elif stop_reason == "length":
         diagnostics.say("error", "the answer was cut at the output limit of the model")

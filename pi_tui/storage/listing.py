@@ -103,7 +103,7 @@ def find_session(directory: PathLike, reference: str, *, fs: FileSystem = REAL_F
 
     Raises SessionNotFoundError, also when several sessions answer; the hint then names them.
     """
-    as_path = Path(reference).expanduser()
+    as_path = Path(reference)
     looks_like_path = os.sep in reference or reference.endswith(SUFFIX)
     if looks_like_path or (reference and as_path.is_file()):
         if as_path.is_file():

@@ -316,4 +316,10 @@ def _locked(
     else:
         message = f"The session is in use by {who}. Nothing was changed."
         hint = "Open it read-only, fork it into a new session, or end the other one."
-    return SessionLockedError(message, path=session_path, owner=who, hint=hint)
+    return SessionLockedError(
+        message,
+        path=session_path,
+        owner=who,
+        hint=hint,
+        can_take_over=verdict == "unknown",
+    )

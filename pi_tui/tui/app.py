@@ -140,9 +140,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         gc.enable()
         self.spawn(self._read_numbers())
         if self.options.after_paint is not None:
-            self.spawn(self.options.after_paint())
-        if self.options.after_paint is not None:
-            self.spawn(self.options.after_paint())
+            self.spawn(self.options.after_paint(self.ui))
 
     async def _read_numbers(self) -> None:
         source = self.footer_source

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
+from pi_tui.commands.ui import CommandUI
 from pi_tui.core.events import NoticeLevel
 
 if TYPE_CHECKING:
@@ -48,4 +49,4 @@ class TuiOptions(Struct, frozen=True):
     inside_tmux: bool = False
     secrets: tuple[str, ...] = ()
     resume_command: str = "pi-tui --session"
-    after_paint: Callable[[], Coroutine[Any, Any, None]] | None = None
+    after_paint: Callable[[CommandUI], Coroutine[Any, Any, None]] | None = None

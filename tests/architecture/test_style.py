@@ -17,7 +17,8 @@ READS_ENVIRONMENT = {
     # The start of a child process of its own, which sets up what the library in it reads.
     "pi_tui/providers/litellm_child.py",
 }
-EXITS = {"pi_tui/cli.py"}
+# The terminal's guard ends a process that was asked twice to end, or before there is a loop.
+EXITS = {"pi_tui/cli.py", "pi_tui/tui/terminal.py"}
 
 
 def modules(root: Path, *folders: str) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,8 @@ TREE_ACTIONS: tuple[TreeAction, ...] = (
     TreeAction("app.tree.fork", "f", "fork", "start a new session from here"),
     TreeAction("app.tree.compact", "z", "compact", "compact up to here"),
     TreeAction("app.tree.leaveOut", "o", "leave out", "leave out of the context, or take back"),
-    TreeAction("app.tree.hideDead", "h", "hide dead", "hide branches off the path without label"),
+    TreeAction("app.tree.hide", "h", "hide", "hide the dead branch; nothing is deleted"),
+    TreeAction("app.tree.showHidden", "shift+h", "hidden", "show hidden branches, or not"),
     TreeAction("app.tree.undo", "u", "undo", "undo the last move in the tree"),
     TreeAction("app.tree.nextHit", "n", "next hit", "next hit of the search"),
     TreeAction("app.tree.previousHit", "shift+n", "hit before", "previous hit of the search"),
@@ -84,7 +85,7 @@ _LINE_ORDER = (
     "tui.select.confirm", "app.tree.search", "app.tree.help", "tui.select.cancel",
     "app.tree.label", "app.tree.preview", "app.tree.showPath", "app.tree.copy", "app.tree.pin",
     "app.tree.fork", "app.tree.compact", "app.tree.leaveOut", "app.tree.mark",
-    "app.tree.compare", "app.tree.hideDead", "app.tree.undo", "app.tree.larger",
+    "app.tree.compare", "app.tree.hide", "app.tree.showHidden", "app.tree.undo", "app.tree.larger",
     "app.tree.smaller", "app.tree.whole",
 )  # fmt: skip
 """What the help line names, the most important first."""

@@ -1,0 +1,48 @@
+"""The pane that shows the selected entry as the transcript would, or the whole path to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from textual.geometry import Region
+from textual.strip import Strip
+
+from pi_tui.core.transcript import Block
+from pi_tui.tui.theme import ThemeSource
+from pi_tui.tui.transcript import KeyHints, Transcript
+
+
+class PreviewPane(Transcript):
+    """A transcript at a place its parent gives it. Long outputs are open."""
+
+    DEFAULT_CSS = "PreviewPane { position: absolute; display: none; }"
+
+    def __init__(self, theme: ThemeSource, key_hints: KeyHints, more_key: str) -> None:
+        super().__init__(theme, key_hints=key_hints)
+        self._more_key = more_key
+        self.toggle_tools()
+
+    def place(self, region: Region | None) -> None:
+        """Take a part of the parent, or none."""
+        if region is None or region.width < 4 or region.height < 1:
+            self.display = False
+            return
+        styles = self.styles
+        styles.offset = (region.x, region.y)
+        styles.width, styles.height = region.width, region.height
+        self.display = True
+
+    def show(self, blocks: Sequence[Block], *, from_end: bool = False) -> None:
+        """Show these blocks from their beginning, or from their end."""
+        self.set_blocks(blocks)
+        if not from_end:
+            self.scroll_top()
+
+    def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
+        label = f" ↓ more ({self._more_key}) "
+        if len(label) > width:
+            label = " ↓ "
+        start = max(0, width - len(label))
+        hint = Strip([Segment(label, self.rich_style + self._items.artist.styles.jump_hint)])
+        return Strip.join([strip.crop(0, start), hint])

@@ -1,0 +1,118 @@
+"""What to do about the branch that is left: nothing, a summary, a summary with own instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from rich.segment import Segment
+from textual.strip import Strip
+
+from pi_tui.agent.navigator import NavigationPreview
+from pi_tui.core.errors import PiTuiError
+from pi_tui.core.numbers import compact_count
+from pi_tui.core.sanitise import sanitise_line
+from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.keys import KeyMap
+from pi_tui.tui.palette import Palette
+from pi_tui.tui.transcript.wrap import clip
+
+SummaryKind: TypeAlias = Literal["none", "summary", "instructions"]
+
+_ROWS: tuple[tuple[SummaryKind, str], ...] = (
+    ("none", "no summary"),
+    ("summary", "summarise"),
+    ("instructions", "summarise with own instructions"),
+)
+
+
+class SummaryChoice(Struct, frozen=True):
+    """`remember`: do the same without asking until the program ends."""
+
+    kind: SummaryKind
+    remember: bool = False
+
+
+class SummaryChoicePanel(Panel[SummaryChoice]):
+    """Asks; what would be left is counted after the question is on screen."""
+
+    def __init__(
+        self,
+        preview: Callable[[], NavigationPreview],
+        palette: Palette,
+        keys: KeyMap,
+        *,
+        chosen: SummaryKind = "none",
+        has_instructions: bool = False,
+    ) -> None:
+        super().__init__("Summarise the branch you leave?", palette, keys)
+        self._preview = preview
+        self._facts = "counting what is left …"
+        self._at = next(n for n, (kind, _) in enumerate(_ROWS) if kind == chosen)
+        self._remember = False
+        self._has_instructions = has_instructions
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._count)
+
+    def _count(self) -> None:
+        try:
+            self._facts = branch_facts(self._preview())
+        except PiTuiError as error:
+            self._facts = error.message
+        self.refresh()
+
+    @property
+    def hint(self) -> str:
+        confirm = self.keys.label("tui.select.confirm")
+        cancel = self.keys.label("tui.select.cancel")
+        return f"↑ ↓ move · {confirm} go · space don't ask again · {cancel} back to the tree"
+
+    def wanted_rows(self) -> int:
+        return len(_ROWS) + 2
+
+    def key(self, name: str, character: str | None) -> None:
+        keys = self.keys
+        if keys.means(name, "tui.select.confirm"):
+            kind = _ROWS[self._at][0]
+            self.finish(SummaryChoice(kind, self._remember and kind != "instructions"))
+        elif keys.means(name, "tui.select.cancel"):
+            self.finish(None)
+        elif keys.means(name, "tui.select.up"):
+            self._at = max(0, self._at - 1)
+        elif keys.means(name, "tui.select.down"):
+            self._at = min(len(_ROWS) - 1, self._at + 1)
+        elif name == "space":
+            self._remember = not self._remember
+        self.refresh()
+
+    def body_line(self, y: int, width: int) -> Strip:
+        ink = self.palette.ink
+        if y == 0:
+            return Strip([Segment(clip(f"  {sanitise_line(self._facts)}", width), ink("muted"))])
+        if y <= len(_ROWS):
+            kind, text = _ROWS[y - 1]
+            chosen = y - 1 == self._at
+            if kind == "instructions" and self._has_instructions:
+                text += " (as typed before)"
+            shown = f"{'→' if chosen else ' '} {text}"
+            return Strip([Segment(clip(f"  {shown}", width), ink("accent" if chosen else "text"))])
+        box = "[x]" if self._remember else "[ ]"
+        usable = _ROWS[self._at][0] != "instructions"
+        text = f"  {box} don't ask again in this session"
+        return Strip([Segment(clip(text, width), ink("text" if usable else "dim"))])
+
+
+def branch_facts(preview: NavigationPreview) -> str:
+    """What is left behind, in one line."""
+    entries = f"{preview.entries:,} {'entry' if preview.entries == 1 else 'entries'}"
+    if not preview.summarizable:
+        return f"{entries} left behind, nothing in them to summarise"
+    words = [f"{entries} left behind", f"about {compact_count(preview.estimated_tokens)} tokens"]
+    if preview.modified_files:
+        count = len(preview.modified_files)
+        words.append(f"{count} changed {'file stays as it is' if count == 1 else 'files stay'}")
+    if preview.left_out_messages:
+        words.append(f"the oldest {preview.left_out_messages:,} messages do not fit a summary")
+    return " · ".join(words)

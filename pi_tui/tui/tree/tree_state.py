@@ -1,0 +1,35 @@
+"""What the navigator keeps of a session while the program runs, from one opening to the next."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from pi_tui.core.tree import SessionTree
+from pi_tui.core.tree_view import TreeMemory
+from pi_tui.tui.tree.search import SearchTexts
+
+PreviewMode: TypeAlias = Literal["beside", "whole", "off"]
+SummaryAnswer: TypeAlias = Literal["none", "summary"]
+
+
+class TreeState(Struct):
+    """`rows`: the height the person chose, None: half of the terminal. `answer`: what is to be
+    done about summaries without asking again. `instructions`: what was typed for one."""
+
+    tree: SessionTree
+    texts: SearchTexts
+    view: TreeMemory = field(default_factory=TreeMemory)
+    preview: PreviewMode = "beside"
+    rows: int | None = None
+    whole: bool = False
+    marked: str | None = None
+    answer: SummaryAnswer | None = None
+    instructions: str = ""
+    label_times: bool = False
+
+    @classmethod
+    def of(cls, tree: SessionTree) -> TreeState:
+        """A state in which nothing was chosen yet."""
+        return cls(tree, SearchTexts(tree))

@@ -1,0 +1,225 @@
+"""Makes the agent of a run: model, tools, system prompt, and the session it works on."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.retry_policy import RetryPolicy
+from pi_tui.agent.session import AgentSession
+from pi_tui.agent.stored_choice import stored_choice
+from pi_tui.agent.system_clock import RandomIds, SystemClock
+from pi_tui.config.compaction import compaction_settings
+from pi_tui.core.errors import SettingsError, UsageError
+from pi_tui.core.messages import THINKING_LEVELS, ThinkingLevel
+from pi_tui.core.models import Model
+from pi_tui.core.protocols import OpenedSession, Tool
+from pi_tui.core.tokens import CharsEstimator
+from pi_tui.providers.start_model import find_local_model, start_model
+from pi_tui.resources.context_files import (
+    ContextFile,
+    load_context_files,
+    load_prompt_files,
+    resolve_prompt_argument,
+)
+from pi_tui.resources.system_prompt import PromptPlace, build_system_prompt
+from pi_tui.tools.builtin import ALL_TOOLS, builtin_tools
+from pi_tui.tools.local_shell import LocalShell
+from pi_tui.tools.options import ToolOptions
+from pi_tui.tools.runner import ProcessRunner
+
+if TYPE_CHECKING:
+    from pi_tui.core.protocols import TokenEstimator
+    from pi_tui.wiring.sessions import Sessions
+    from pi_tui.wiring.start import Start
+
+
+class ModelStart(Struct, frozen=True):
+    """The model and level to start with, and what is to be told about the choice."""
+
+    model: Model
+    level: ThinkingLevel
+    is_fallback: bool
+    notice: str = ""
+
+
+def _choose_model(start: Start, opened: OpenedSession) -> ModelStart:
+    options, settings = start.options, start.loaded.settings
+    stored = stored_choice(opened)
+    notice = ""
+    if options.model is None and stored.model is not None:
+        model = start.models.find(stored.model)
+        if model is not None and not start.models.api_key_missing(model):
+            return ModelStart(model, _level(start, model, None, stored.thinking_level), False)
+        notice = f"the session's model {stored.model} cannot be used now. "
+    chosen = start_model(
+        start.models,
+        reference=options.model or "",
+        default_provider=settings.default_provider or "",
+        default_model=settings.default_model or "",
+    )
+    if notice:
+        notice += f"Going on with {chosen.model.full_name}. "
+    level = _level(start, chosen.model, chosen.thinking_level, stored.thinking_level)
+    return ModelStart(
+        chosen.model, level, chosen.source == "demo", f"{notice}{chosen.notice}".strip()
+    )
+
+
+def _level(
+    start: Start, model: Model, named: ThinkingLevel | None, stored: str | None
+) -> ThinkingLevel:
+    settings = start.loaded.settings
+    wanted = (
+        start.options.thinking
+        or named
+        or stored
+        or settings.model_thinking_levels.get(model.full_name)
+        or settings.default_thinking_level
+    )
+    return next((level for level in THINKING_LEVELS if level == wanted), "off")
+
+
+def _estimator(start: Start) -> TokenEstimator:
+    return CharsEstimator(cjk=start.loaded.settings.compaction.estimator != "chars")
+
+
+def _agent_settings(start: Start, choice: ModelStart) -> AgentSettings:
+    settings, loaded = start.loaded.settings, start.loaded
+    retry = settings.retry
+    return AgentSettings(
+        model=choice.model,
+        thinking_level=choice.level,
+        steering_mode=settings.steering_mode,
+        follow_up_mode=settings.follow_up_mode,
+        retry=RetryPolicy(
+            enabled=retry.enabled,
+            max_retries=retry.max_retries,
+            base_delay_ms=retry.base_delay_ms,
+            max_delay_ms=retry.max_agent_delay_ms,
+        ),
+        compaction=lambda model: compaction_settings(loaded, model.provider, model.id),
+        summary_model=settings.compaction.model,
+        branch_summary_reserve_tokens=settings.branch_summary.reserve_tokens,
+        branch_skip_prompt=settings.branch_summary.skip_prompt,
+    )
+
+
+async def use_local_model(start: Start, session: AgentSession) -> bool:
+    """Use a server on this machine when nothing else is set up; False when none answers."""
+    model = await find_local_model(start.models)
+    if model is None:
+        return False
+    session.set_model(model)
+    return True
+
+
+class Prepared(Struct, frozen=True):
+    """A session ready for a front end. `notices` are told before anything else."""
+
+    session: AgentSession
+    choice: ModelStart
+    notices: tuple[str, ...]
+    context_files: tuple[ContextFile, ...]
+
+
+def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared:
+    """Make the session object over an opened session; the caller closes it on an error."""
+    choice = _choose_model(start, opened)
+    settings, environment = start.loaded.settings, start.environment
+    tool_options = ToolOptions(
+        environment=dict(environment.variables),
+        spill_dir=str(environment.directories.cache / "outputs"),
+        shell_path=settings.shell_path,
+        shell_command_prefix=settings.shell_command_prefix,
+    )
+    runner = ProcessRunner(tool_options)
+    tools = _chosen_tools(start, builtin_tools(tool_options, runner))
+    context = load_context_files(environment.directories.config, environment.cwd)
+    prompt = load_prompt_files(environment.directories.config)
+    system = _prompt_text(start, start.options.system_prompt)
+    if system is None and prompt.system is not None:
+        system = prompt.system.text
+    additions = [file.text for file in prompt.append]
+    additions += [_prompt_text(start, a) or "" for a in start.options.append_system_prompt]
+    place = PromptPlace(
+        cwd=start.cwd, date=date.today().isoformat(), platform=sys.platform, shell="bash"
+    )
+
+    def sections(active: Sequence[Tool]) -> dict[str, str]:
+        return build_system_prompt(
+            [(tool.declaration.name, tool.prompt_line) for tool in active],
+            context.files,
+            place,
+            system_prompt=system,
+            append=additions,
+        )
+
+    world = AgentWorld(
+        models=start.models,
+        tools=tools,
+        shell=LocalShell(tool_options, runner),
+        sections=sections,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        estimator=_estimator(start),
+        sessions=sessions,
+        cwd=start.cwd,
+        rescue_directory=start.rescue_directory,
+        on_close=start.models.close,
+    )
+    session = AgentSession(world, opened, _agent_settings(start, choice))
+    if start.options.name:
+        session.set_name(start.options.name)
+    notices = [
+        *(settings_notice(problem) for problem in start.loaded.problems),
+        *opened.notices,
+        choice.notice,
+        *context.notices,
+        *prompt.notices,
+    ]
+    return Prepared(session, choice, tuple(n for n in notices if n), context.files)
+
+
+def settings_notice(problem: SettingsError) -> str:
+    """A wrong setting as one line."""
+    return f"{problem.message} {problem.hint or ''}".rstrip()
+
+
+def _prompt_text(start: Start, argument: str | None) -> str | None:
+    if argument is None:
+        return None
+    try:
+        return resolve_prompt_argument(argument, start.environment.cwd)
+    except OSError as error:
+        raise UsageError(f"the file {argument} cannot be read: {error.strerror}") from error
+
+
+def _chosen_tools(start: Start, built: dict[str, Tool]) -> tuple[Tool, ...]:
+    """The tools of `--tools` or the setting: plain names replace, `+x` and `-x` adjust."""
+    names = list(start.loaded.settings.default_tools)
+    if start.options.tools is not None:
+        asked = [name.strip() for name in start.options.tools.split(",") if name.strip()]
+        plain = [name for name in asked if name[0] not in "+-"]
+        names = plain if plain or not asked else names
+        for change in (name for name in asked if name[0] in "+-"):
+            if change[0] == "+" and change[1:] not in names:
+                names.append(change[1:])
+            elif change[0] == "-":
+                names = [name for name in names if name != change[1:]]
+    if "*" in names:
+        names = list(ALL_TOOLS)
+    for name in names:
+        if name not in built:
+            near = difflib.get_close_matches(name, built, n=1)
+            guess = f"Did you mean {near[0]}? " if near else ""
+            raise UsageError(
+                f"there is no tool called {name!r}", hint=f"{guess}Tools: {', '.join(built)}."
+            )
+    return tuple(built[name] for name in dict.fromkeys(names))
