@@ -113,6 +113,10 @@ class BranchSummariser:
             budget = budget_tokens(window_tokens, self._reserve_tokens)
         return prepare_branch_entries(branch.entries, budget, self._estimator)
 
+    def exceeds(self, everything: BranchPreparation, window_tokens: int) -> bool:
+        """True when a summary cannot be made from all of a branch."""
+        return everything.total_tokens > budget_tokens(window_tokens, self._reserve_tokens)
+
     async def summarise(
         self,
         prepared: BranchPreparation,

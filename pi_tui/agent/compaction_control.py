@@ -185,7 +185,7 @@ class CompactionControl:
             self._auto.rest(tokens)
         else:
             self._auto.found_nothing(tokens)
-            if not self._told_no_room:
+            if not self._told_no_room and tokens > model.context_window // 2:
                 self._told_no_room = True
                 self._tell_no_room(model, settings, "the context is nearly full")
 
@@ -336,11 +336,17 @@ class CompactionControl:
         )
 
 
+_DEFAULT_RESERVE_TOKENS = CompactionSettings().reserve_tokens
+
 RESTS = " Automatic compaction rests until the next prompt, another model or /compact."
 
 
 def _reserve_tokens(settings: CompactionSettings, model: Model) -> int:
-    """The reserve, but half the window where it would leave no room at all."""
-    if settings.reserve_tokens < model.context_window:
-        return settings.reserve_tokens
-    return model.context_window // 2
+    """The reserve; in a window that the default one would fill on its own, half the window.
+
+    A reserve that somebody chose holds as it is, whatever the window.
+    """
+    reserve = settings.reserve_tokens
+    if reserve == _DEFAULT_RESERVE_TOKENS and reserve >= model.context_window:
+        return model.context_window // 2
+    return reserve

@@ -10,11 +10,8 @@ and is delivered after the move. Tokens are estimates.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, TypeAlias
-
-from msgspec import Struct
 
 from pi_tui.agent.branch_summary import (
     BranchSummariser,
@@ -30,69 +27,32 @@ from pi_tui.agent.compaction_control import CompactionControl
 from pi_tui.agent.hooks import HookRunner, SessionBeforeTree, TreePreparation, hook_summary
 from pi_tui.agent.hooks import SessionTree as TreeMoved
 from pi_tui.agent.journal import Journal
-from pi_tui.agent.navigation_log import last_move, place_of
+from pi_tui.agent.navigation import (
+    Advice,
+    Move,
+    NavigateRequest,
+    NavigationOutcome,
+    NavigationPreview,
+    OutcomeKind,
+    moved_message,
+)
+from pi_tui.agent.navigation_log import LeafMove, last_move, place_of
 from pi_tui.agent.queues import MessageQueues
 from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT, is_read_only
-from pi_tui.agent.signals import Aborted, AbortSignal
-from pi_tui.agent.summariser import SummaryTally
+from pi_tui.agent.signals import Aborted
 from pi_tui.agent.worker import SafePoints, Worker
 from pi_tui.core.entries import BranchSummaryEntry, LabelEntry
 from pi_tui.core.errors import CompactionError, ModelError, PiTuiError, StorageError, UsageError
 from pi_tui.core.events import Activity, BranchSummaryEnd, BranchSummaryStart, QueueUpdate
-from pi_tui.core.messages import JSON
-from pi_tui.core.navigation import Navigation, plan_navigation
+from pi_tui.core.navigation import Navigation
 
-OutcomeKind: TypeAlias = Literal["moved", "already-there", "cancelled", "failed"]
-
-
-class NavigateRequest(Struct, frozen=True):
-    """Where to go. `target_id` None: before the first entry.
-
-    `custom_instructions` are the focus of the summary; with `replace_instructions` they stand
-    alone. `label` names the summary entry, or the target when no summary was made.
-    """
-
-    target_id: str | None
-    summarize: bool = False
-    custom_instructions: str | None = None
-    replace_instructions: bool = False
-    label: str | None = None
-
-
-class NavigationOutcome(Struct, frozen=True):
-    """How a move ended. `message`: one line for people; whoever asked for the move shows it.
-
-    `new_leaf_id` is the leaf now, whatever the kind. `editor_text` is the text of a user message
-    that was chosen, None when the editor is to be left alone; a draft that is there always wins.
-    `taken_back`: messages that waited for the turn that was stopped; they go back to the editor.
-    """
-
-    kind: OutcomeKind
-    new_leaf_id: str | None
-    old_leaf_id: str | None
-    editor_text: str | None = None
-    summary_entry_id: str | None = None
-    message: str = ""
-    taken_back: tuple[str, ...] = ()
-
-
-class NavigationPreview(Struct, frozen=True):
-    """What would be left behind by a move; nothing was sent or changed.
-
-    `entries` lie after the common ancestor; `estimated_tokens` are those of all their messages
-    that a summary would be made from, `left_out_messages` the oldest of these that do not fit.
-    `summarizable` False: there is nothing to summarise, so nobody need be asked.
-    """
-
-    entries: int
-    estimated_tokens: int
-    summarizable: bool
-    left_out_messages: int = 0
-    read_files: tuple[str, ...] = ()
-    modified_files: tuple[str, ...] = ()
-    common_ancestor_id: str | None = None
-    already_there: bool = False
-
+__all__ = [
+    "NavigateRequest",
+    "NavigationOutcome",
+    "NavigationPreview",
+    "Navigator",
+    "OutcomeKind",
+]
 
 ALREADY_MOVING = "a move in the tree is not finished yet; Escape cancels it"
 COMPACTING = "a compaction is running; wait for it, or stop it with Escape, then go there"
@@ -128,10 +88,10 @@ class Navigator:
         self._summaries = summaries
         self._journal = journal
         self._set_activity = set_activity
-        self._move: _Move | None = None
+        self._move: Move | None = None
         self._task: asyncio.Task[NavigationOutcome] | None = None
-        self._unstored: list[tuple[Journal, str | None]] = []
-        """Places left in sessions that are open for reading only; the others tell it themselves."""
+        self._unstored: list[LeafMove] = []
+        self._unstored_in: Journal | None = None
 
     @property
     def busy(self) -> bool:
@@ -148,20 +108,21 @@ class Navigator:
 
         Cancelling the caller does not cancel the move; `cancel` does.
         """
-        move = _Move(request, self._journal())
+        move = Move(request, self._journal())
         return await self._start(move)
 
     async def undo(self) -> NavigationOutcome:
         """Take back the last move that was not taken back yet, also one of an earlier run."""
         journal = self._journal()
         if is_read_only(journal.store):
-            old = next((leaf for of, leaf in reversed(self._unstored) if of is journal), _NOWHERE)
+            unstored = self._unstored_moves(journal)
+            found = unstored[-1] if unstored else None
         else:
             found = last_move(journal.tree)
-            old = _NOWHERE if found is None else found.old_leaf_id
-        if old == _NOWHERE:
+        if found is None:
             return self._ended(None, "failed", NOTHING_TO_UNDO)
-        return await self._start(_Move(NavigateRequest(old), journal, undoes=True))
+        request = NavigateRequest(found.old_leaf_id)
+        return await self._start(Move(request, journal, undoes=True))
 
     def cancel(self) -> bool:
         """Stop the move in progress; False when there is none or it is ending already.
@@ -199,8 +160,8 @@ class Navigator:
         try:
             window = self._summaries.asker().model.context_window
         except ModelError:
-            window = None  # the summary would fail and say why
-        if window is not None:
+            window = None  # a summary would fail and say why
+        if window is not None and self._summaries.exceeds(everything, window):
             fitting = self._summaries.prepare(branch, window)
             left_out = len(everything.messages) - len(fitting.messages)
         return NavigationPreview(
@@ -216,7 +177,7 @@ class Navigator:
 
     # ------------------------------------------------------------ before it begins
 
-    async def _start(self, move: _Move) -> NavigationOutcome:
+    async def _start(self, move: Move) -> NavigationOutcome:
         try:
             self._refuse(move)
             move.target_id = self._place(move.journal, move.request.target_id)
@@ -228,7 +189,7 @@ class Navigator:
         self._task = asyncio.get_running_loop().create_task(self._carry_out(move))
         return await asyncio.shield(self._task)
 
-    def _refuse(self, move: _Move) -> None:
+    def _refuse(self, move: Move) -> None:
         self.refuse_meanwhile()
         if self._compaction.running:
             raise UsageError(COMPACTING)
@@ -244,7 +205,7 @@ class Navigator:
 
     # ------------------------------------------------------------ the move
 
-    async def _carry_out(self, move: _Move) -> NavigationOutcome:
+    async def _carry_out(self, move: Move) -> NavigationOutcome:
         outcome: NavigationOutcome | None = None
         try:
             outcome = await self._go(move)
@@ -257,7 +218,7 @@ class Navigator:
             self._finish(move, moved=outcome is not None and outcome.kind == "moved")
         return outcome
 
-    async def _go(self, move: _Move) -> NavigationOutcome:
+    async def _go(self, move: Move) -> NavigationOutcome:
         advice = await self._ask(move)
         await self._stop_run(move)
         if move.work.is_set:
@@ -280,11 +241,11 @@ class Navigator:
         )
         with suppress(Aborted):
             await move.telling.guard(self._hooks.tell(told))
-        return self._ended(move, "moved", _moved_message(move, entry), goal.editor_text, entry)
+        return self._ended(move, "moved", moved_message(move, entry), goal.editor_text, entry)
 
-    async def _ask(self, move: _Move) -> _Advice:
+    async def _ask(self, move: Move) -> Advice:
         request = move.request
-        own = _Advice(
+        own = Advice(
             SummaryWish(request.custom_instructions, request.replace_instructions), request.label
         )
         if not self._hooks.listens(SessionBeforeTree):
@@ -307,7 +268,7 @@ class Navigator:
             raise Aborted
         return own.changed_by(answers)
 
-    async def _stop_run(self, move: _Move) -> None:
+    async def _stop_run(self, move: Move) -> None:
         """Stop a running turn, if there is one; its calls get their answers on its branch."""
         if not self._worker.busy:
             return
@@ -320,25 +281,29 @@ class Navigator:
         while self._worker.busy:
             await self._worker.wait()
 
-    def _go_without_summary(self, move: _Move, goal: Navigation) -> None:
+    def _go_without_summary(self, move: Move, goal: Navigation) -> None:
         tree = move.journal.tree
         move.old_leaf_id = tree.leaf_id
         if goal.leaf_id == tree.leaf_id:
             return
         if is_read_only(move.journal.store):
-            self._note_unstored(move)
+            self._note_unstored(move, LeafMove(tree.leaf_id, goal.leaf_id))
         move.journal.move_leaf(goal.leaf_id, undoes=move.undoes)
 
-    def _note_unstored(self, move: _Move) -> None:
-        if not move.undoes:
-            self._unstored.append((move.journal, move.old_leaf_id))
-            return
-        for index in reversed(range(len(self._unstored))):
-            if self._unstored[index][0] is move.journal:
-                del self._unstored[index]
-                return
+    def _note_unstored(self, move: Move, leaf_move: LeafMove) -> None:
+        unstored = self._unstored_moves(move.journal)
+        if move.undoes:
+            unstored.pop()
+        else:
+            unstored.append(leaf_move)
 
-    def _label(self, move: _Move, label: str | None, entry: BranchSummaryEntry | None) -> None:
+    def _unstored_moves(self, journal: Journal) -> list[LeafMove]:
+        """The moves in a session that is open for reading only; others are in the session."""
+        if self._unstored_in is not journal:
+            self._unstored_in, self._unstored = journal, []
+        return self._unstored
+
+    def _label(self, move: Move, label: str | None, entry: BranchSummaryEntry | None) -> None:
         target_id = move.target_id if entry is None else entry.id
         text = " ".join(label.split()) if label else ""
         if text and target_id is not None and not is_read_only(move.journal.store):
@@ -347,7 +312,7 @@ class Navigator:
 
     # ------------------------------------------------------------ with a summary
 
-    async def _go_with_summary(self, move: _Move, advice: _Advice) -> BranchSummaryEntry | None:
+    async def _go_with_summary(self, move: Move, advice: Advice) -> BranchSummaryEntry | None:
         """Summarise what is left and store it, which moves the leaf; None: nothing to summarise."""
         branch = left_branch(move.journal.tree, move.target_id)
         if not branch.entries:
@@ -383,7 +348,7 @@ class Navigator:
         self._tell_end(move, entry_id=entry.id)
         return entry
 
-    def _store(self, move: _Move, branch: LeftBranch, summary: MadeSummary) -> BranchSummaryEntry:
+    def _store(self, move: Move, branch: LeftBranch, summary: MadeSummary) -> BranchSummaryEntry:
         """Make the summary durable at the new place: from then on the move has happened."""
         journal = move.journal
         goal = move.goal()
@@ -411,7 +376,7 @@ class Navigator:
 
     def _tell_end(
         self,
-        move: _Move,
+        move: Move,
         *,
         entry_id: str | None = None,
         aborted: bool = False,
@@ -431,11 +396,11 @@ class Navigator:
 
     # ------------------------------------------------------------ how it ended
 
-    def _show_activity(self, move: _Move) -> None:
+    def _show_activity(self, move: Move) -> None:
         move.shows_activity = True
         self._set_activity("summarising_branch")
 
-    def _finish(self, move: _Move, *, moved: bool) -> None:
+    def _finish(self, move: Move, *, moved: bool) -> None:
         self._move = None
         if self._worker.busy:
             return  # the move ended before the running turn was stopped
@@ -449,7 +414,7 @@ class Navigator:
 
     def _ended(
         self,
-        move: _Move | None,
+        move: Move | None,
         kind: OutcomeKind,
         message: str,
         editor_text: str | None = None,
@@ -466,79 +431,6 @@ class Navigator:
             message=f"{message}; {TURN_STOPPED}" if stopped else message,
             taken_back=() if move is None else move.taken_back,
         )
-
-
-_NOWHERE = "nowhere"
-"""No place at all; None is one. No id looks like this."""
-
-
-class _Move:
-    """One move under way. `undoes`: it leads back to exactly the place an earlier one left."""
-
-    def __init__(self, request: NavigateRequest, journal: Journal, *, undoes: bool = False) -> None:
-        self.request = request
-        self.journal = journal
-        self.undoes = undoes
-        self.target_id = request.target_id
-        """The entry to go to; for a marker of a place, that place."""
-        self.work = AbortSignal()
-        self.telling = AbortSignal()
-        self.tally = SummaryTally()
-        self.old_leaf_id = journal.tree.leaf_id
-        self.taken_back: tuple[str, ...] = ()
-        self.refused = False
-        self.stopped_turn = False
-        self.committed = False
-        self.shows_activity = False
-        self.delivers = True
-        self._started_s = journal.clock.monotonic_s()
-
-    def goal(self) -> Navigation:
-        """Where the target leads."""
-        marked = self.target_id != self.request.target_id
-        if self.undoes or marked or self.target_id is None:
-            return Navigation(self.target_id)
-        return plan_navigation(self.journal.tree, self.target_id)
-
-    def elapsed_ms(self) -> int:
-        return round((self.journal.clock.monotonic_s() - self._started_s) * 1000)
-
-
-class _Advice(Struct, frozen=True):
-    """What the user asked for, as extensions changed it. `summary` is a hook's, unchecked."""
-
-    wish: SummaryWish
-    label: str | None
-    summary: JSON = None
-
-    @property
-    def has_summary(self) -> bool:
-        return self.summary is not None
-
-    def changed_by(self, answers: tuple[Mapping[str, JSON], ...]) -> _Advice:
-        """Take the answers in order; a later one wins."""
-        instructions, replace = self.wish.instructions, self.wish.replace
-        label, summary = self.label, self.summary
-        for answer in answers:
-            if isinstance(answer.get("custom_instructions"), str):
-                instructions = answer["custom_instructions"]
-            if isinstance(answer.get("replace_instructions"), bool):
-                replace = answer["replace_instructions"]
-            if isinstance(answer.get("label"), str):
-                label = answer["label"]
-            if answer.get("summary") is not None:
-                summary = answer["summary"]
-        return _Advice(SummaryWish(instructions, replace), label, summary)
-
-
-def _moved_message(move: _Move, entry: BranchSummaryEntry | None) -> str:
-    if move.undoes:
-        return "back at the place before the last move"
-    if entry is not None:
-        return "moved; what was learnt on the branch that was left is summarised"
-    if move.request.summarize:
-        return "moved; there was nothing to summarise"
-    return "moved to another point of the tree"
 
 
 def _words(error: Exception) -> str:

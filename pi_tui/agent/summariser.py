@@ -54,6 +54,10 @@ TOO_LARGE_KINDS = frozenset({ErrorKind.OVERFLOW, ErrorKind.PAYLOAD_TOO_LARGE})
 """Refusals that a shorter request answers."""
 
 
+_TOLD_TOKENS = 16
+"""Progress is told at the first token and then once for so many."""
+
+
 class SummaryJob(Struct, frozen=True):
     """One summary to make. `focus`: the user's instructions; `replace`: they stand alone."""
 
@@ -191,7 +195,7 @@ class Summariser:
                 builder.add(event)
                 if isinstance(event, TextDelta | ThinkingDelta):
                     chars += len(event.text)
-                    if chars // 4 > told:
+                    if chars // 4 >= told + (_TOLD_TOKENS if told else 1):
                         told = chars // 4
                         received(told)
         finally:

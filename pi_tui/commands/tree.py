@@ -22,7 +22,7 @@ from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import JSON
 from pi_tui.core.numbers import compact_count
 
-TREE_HINT = "[ID] [--summarize[=instructions]] [--label TEXT] [--undo] [--dump]"
+TREE_HINT = "[ID] [--summarize[=instructions] [--replace]] [--label TEXT] | --undo | --dump"
 
 _PROMPTS_SHOWN = 8
 _FILES_SHOWN = 20

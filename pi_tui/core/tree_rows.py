@@ -265,13 +265,12 @@ def _body_texts(tree: SessionTree, entry: Entry) -> list[str]:
     if isinstance(entry, CustomMessageEntry):
         return [entry.custom_type, text_of(entry.content)]
     texts = [_backstage(tree, entry)]
-    if isinstance(entry, CustomEntry) and entry.data is not UNSET:
-        texts.append(_json(entry.data))
-    elif isinstance(entry, UnknownEntry):
-        texts.append(_json(entry.data))
-    elif isinstance(entry, ContextEditEntry) and entry.replacement is not None:
-        texts.append(_json(entry.replacement))
-    return texts
+    data: JSON = None
+    if isinstance(entry, CustomEntry | UnknownEntry):
+        data = entry.data
+    elif isinstance(entry, ContextEditEntry):
+        data = entry.replacement
+    return texts if data is None or data is UNSET else [*texts, _json(data)]
 
 
 def _message_texts(tree: SessionTree, entry: MessageEntry, message: Message) -> list[str]:

@@ -7,6 +7,8 @@ of their times, wherever the leaf is.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from pi_tui.core.entries import EntryHead
@@ -46,7 +48,7 @@ def admits_answers(mode: TreeFilter) -> bool:
 class TreeShape:
     """Arrays over all entries of a tree as it is now. `parents` has -1 for roots."""
 
-    __slots__ = ("ends", "ids", "index", "kinds", "parents", "roots")
+    __slots__ = ("_structure", "ends", "ids", "index", "kinds", "parents", "roots")
 
     def __init__(self, tree: SessionTree) -> None:
         self.ids: list[str] = []
@@ -56,6 +58,7 @@ class TreeShape:
         self._walk(tree)
         self.index = {entry_id: at for at, entry_id in enumerate(self.ids)}
         self.ends = self._subtree_ends()
+        self._structure: tuple[list[int], list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,9 +72,51 @@ class TreeShape:
             child = self.ends[child]
         return found
 
-    def is_ancestor(self, at: int, other: int) -> bool:
-        """True when `at` is `other` or stands above it."""
-        return at <= other < self.ends[at]
+    @property
+    def structure(self) -> tuple[list[int], list[int]]:
+        """For each entry the nearest message of the user at or above it (else the root), and the
+        start of the branch it is on (-1: the trunk). Made when it is first asked for."""
+        if self._structure is None:
+            turns: list[int] = []
+            starts: list[int] = []
+            kinds, ends = self.kinds, self.ends
+            many_roots = len(self.roots) > 1
+            for at, parent in enumerate(self.parents):
+                if parent < 0:
+                    turns.append(at)
+                    starts.append(at if many_roots else -1)
+                    continue
+                turns.append(at if kinds[at] == USER else turns[parent])
+                alone = at == parent + 1 and ends[at] == ends[parent]
+                starts.append(starts[parent] if alone else at)
+            self._structure = turns, starts
+        return self._structure
+
+    def with_ancestors(self, hits: Iterable[int], flags: Sequence[int]) -> list[int]:
+        """The hits that are flagged, with what says where they are: root, question, and the forks
+        on the way. In order; only flagged entries.
+
+        What lies between is left out, so that hits of a long conversation stand close together.
+        """
+        parents, roots = self.parents, self.roots
+        turns, starts = self.structure
+        wanted = {at for at in hits if flags[at]}
+        seen: set[int] = set()
+        for hit in tuple(wanted):
+            wanted.add(turns[hit])
+            wanted.add(roots[bisect_right(roots, hit) - 1])
+            start = starts[hit]
+            while start >= 0 and start not in seen:
+                seen.add(start)
+                wanted.add(start)
+                fork = parents[start]
+                while fork >= 0 and not flags[fork]:
+                    fork = parents[fork]
+                if fork < 0:
+                    break
+                wanted.add(fork)
+                start = starts[fork]
+        return sorted(at for at in wanted if flags[at])
 
     def _walk(self, tree: SessionTree) -> None:
         ids, parents, kinds = self.ids, self.parents, self.kinds

@@ -8,7 +8,7 @@ good until the next change.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 
@@ -24,7 +24,6 @@ from pi_tui.core.tree_shape import (
     FILTERS,
     QUIET_ANSWER,
     UNREAD_ANSWER,
-    USER,
     TreeFilter,
     TreeShape,
     admits_answers,
@@ -46,10 +45,10 @@ def is_quiet(entry: Entry) -> bool:
 
 
 class TreeMemory(Struct):
-    """What a session's navigator remembers while the program runs: the view and what was found out.
+    """What a session's navigator remembers while the program runs: its view, and what it found out.
 
-    `filter` None: the one from the settings. `quiet` says of answers whether they are quiet; entries
-    never change, so it stays true.
+    `filter` None: the one from the settings. `quiet` says of answers whether they are quiet, which
+    stays true because entries never change.
     """
 
     filter: TreeFilter | None = None
@@ -101,7 +100,6 @@ class TreeView:
         self._hidden: Collection[str] = hidden
         self._searching = False
         self._hits: set[int] = set()
-        self._turns: tuple[list[int], list[int]] | None = None
         self._unread: list[int] | None = None
         self.shape = self._shape()
         self._wanted = 0
@@ -116,7 +114,7 @@ class TreeView:
         """Take in what was appended, labelled or moved to since."""
         selected, hits = self.selected_id, [self.shape.ids[at] for at in self._hits]
         self.shape = self._shape()
-        self._unread = self._turns = None
+        self._unread = None
         self._pull_tree()
         self._wanted = self.shape.index.get(selected or "", 0)
         self._hits = {self.shape.index[entry_id] for entry_id in hits}
@@ -259,7 +257,7 @@ class TreeView:
         at = self.shape.index.get(entry_id)
         if at is None or self._on_path[at]:
             return None
-        start = self._structure()[1][at]
+        start = self.shape.structure[1][at]
         while start < 0 or self._on_path[start]:
             parent = self.shape.parents[at]
             if parent < 0 or self._on_path[parent]:
@@ -294,7 +292,7 @@ class TreeView:
         self._shown_flags = flags = self._flags()
         shape = self.shape
         if self._searching:
-            shown = sorted(at for at in self._with_ancestors(flags) if flags[at])
+            shown = shape.with_ancestors(self._hits, flags)
         else:
             shown = list(compress(range(len(shape)), flags))
         folded = {shape.index[i] for i in self.memory.folded if i in shape.index}
@@ -370,50 +368,6 @@ class TreeView:
             at -= 1
         self._go(hits[at % len(hits)])
         return True
-
-    def _with_ancestors(self, flags: bytearray) -> set[int]:
-        """The hits with what says where they are: root, question, and the forks on the way.
-
-        Rows between are left out, so that the hits of a long conversation stand close together.
-        """
-        shape, parents = self.shape, self.shape.parents
-        turns, starts = self._structure()
-        wanted = {at for at in self._hits if flags[at]}
-        seen: set[int] = set()
-        for hit in tuple(wanted):
-            wanted.add(turns[hit])
-            wanted.add(shape.roots[bisect_right(shape.roots, hit) - 1])
-            start = starts[hit]
-            while start >= 0 and start not in seen:
-                seen.add(start)
-                wanted.add(start)
-                fork = parents[start]
-                while fork >= 0 and not flags[fork]:
-                    fork = parents[fork]
-                if fork < 0:
-                    break
-                wanted.add(fork)
-                start = starts[fork]
-        return wanted
-
-    def _structure(self) -> tuple[list[int], list[int]]:
-        """For each entry the nearest message of the user at or above it (else the root), and the
-        start of the branch it is on (-1: the trunk)."""
-        if self._turns is None:
-            turns: list[int] = []
-            starts: list[int] = []
-            kinds, parents, ends = self.shape.kinds, self.shape.parents, self.shape.ends
-            many_roots = len(self.shape.roots) > 1
-            for at, parent in enumerate(parents):
-                if parent < 0:
-                    turns.append(at)
-                    starts.append(at if many_roots else -1)
-                    continue
-                turns.append(at if kinds[at] == USER else turns[parent])
-                alone = at == parent + 1 and ends[at] == ends[parent]
-                starts.append(starts[parent] if alone else at)
-            self._turns = turns, starts
-        return self._turns
 
     # ------------------------------------------------------------ rows
 
@@ -495,7 +449,7 @@ class TreeView:
             self._go(row % count if wrap else min(max(0, row), count - 1))
 
     def fold_or_up(self) -> None:
-        """Fold the branch that starts here; else go to the start of the branch, last to the root."""
+        """Fold the branch that starts here; else go to where it starts, at last to the root."""
         layout, row = self._layout, self._row
         if not len(self):
             return

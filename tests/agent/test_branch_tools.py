@@ -1,4 +1,4 @@
-"""Names, hiding, leaving out of the context, finding, comparing, dumping: appended, never deleted."""
+"""Names, hiding, leaving out, finding, comparing, dumping: entries are appended, never deleted."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_hiding_is_kept_with_the_session_and_deletes_nothing(rig):
 
 
 async def test_all_hidden_branches_are_shown_again_at_once(rig):
-    session, place, other = await branched(rig)
+    session, _, other = await branched(rig)
     session.branches.hide(other)
     session.branches.hide(session.tree.parent(other))
     assert len(session.branches.unhide()) == 2
@@ -198,7 +198,7 @@ async def test_a_result_keeps_a_line_in_its_place(rig, gated_tool):
 
 
 async def test_what_cannot_be_left_out_is_told_why(rig):
-    session, place, other = await branched(rig)
+    session, _, other = await branched(rig)
     system = next(i for i in session.tree.path_ids() if session.tree.head(i).role == "system")
     for entry_id, why in (
         (other, "not on this branch"),

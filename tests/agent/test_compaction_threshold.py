@@ -158,6 +158,26 @@ async def test_before_a_prompt_the_prompt_waits_in_sight(rig):
     assert rig.store.entries.index(compaction) < rig.store.entries.index(prompt)
 
 
+async def test_before_a_queued_prompt_of_the_same_run(rig):
+    rig.compaction = settings(keep_recent_tokens=50)
+    rig.store_talk(5)
+    first, gate = Gate(), Gate()
+    rig.provider.add(
+        reply(first, "one", usage=used(120_000)), reply(gate, "notes"), "prefix", "two"
+    )
+    session = rig.session()
+    session.submit("go")
+    await first.reached.wait()
+    session.submit("queued", "followUp")
+    first.open()
+    await gate.reached.wait()
+    assert session.queued == ((), ("queued",))
+    gate.open()
+    await session.wait_idle()
+    assert "notes" in text_of(rig.ordinary_requests[1].messages[0].content)
+    assert text_of(rig.ordinary_requests[1].messages[-1].content) == "queued"
+
+
 async def test_a_prompt_taken_back_meanwhile_is_not_sent(rig):
     rig.compaction = settings(keep_recent_tokens=50, reserve_tokens=127_000)
     rig.store_talk(15)

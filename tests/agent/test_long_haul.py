@@ -120,6 +120,9 @@ class Haul:
             assert request.tools == () and request.max_tokens + tokens <= WINDOW
             return f"## Goal\nnotes number {next(self.numbers)} " + "of the work " * 60
         self.check(request)
+        if self.random.random() < 0.01:  # this server's window is smaller than it says, at times
+            self.refused += 1
+            return ProviderError("prompt is too long", kind=ErrorKind.OVERFLOW)
         usage = Usage(input=tokens, output=50, total_tokens=tokens + 50)
         if self.turns_left <= 0:
             return reply(Text.of("all ", f"done {next(self.numbers)}"), usage=usage)
@@ -250,8 +253,9 @@ async def check_haul(haul, turns):
     assert len(compactions) >= turns // 40
     assert haul.refused <= turns // 50 + 2
     assert haul.reopened >= turns // 25
-    failed = [e for e in rig.of(CompactionEnd) if e.error_message]
-    assert failed == []
+    failed = [e.error_message for e in rig.of(CompactionEnd) if e.error_message]
+    assert [text for text in failed if "not smaller" not in text] == []
+    assert len(failed) <= turns // 200
     for entry in compactions:
         assert entry.details["estimatedTokensAfter"] < WINDOW
     return compactions
@@ -259,7 +263,7 @@ async def check_haul(haul, turns):
 
 async def test_two_hundred_turns(haul):
     compactions = await check_haul(haul(1), 200)
-    assert {e.details["reason"] for e in compactions} >= {"threshold"}
+    assert {e.details["reason"] for e in compactions} >= {"threshold", "overflow"}
 
 
 @pytest.mark.slow

@@ -1,12 +1,16 @@
-"""Moves in the tree: where they lead, in which order things happen, what Escape and faults leave."""
+"""Moves in the tree: where they lead, what happens when, what Escape and faults leave behind."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from pi_tui.agent.branch_summary import budget_tokens
+from pi_tui.agent.compactor import CompactRequest
 from pi_tui.agent.navigator import (
     ALREADY_MOVING,
     CANCELLED,
@@ -21,6 +25,7 @@ from pi_tui.core.entries import (
     CustomEntry,
     LabelEntry,
     MessageEntry,
+    SessionHeader,
     entry_to_data,
 )
 from pi_tui.core.errors import CompactionError, ErrorKind, ProviderError, UsageError
@@ -38,7 +43,9 @@ from pi_tui.core.messages import ToolResultMessage, UserMessage, role_of, text_o
 from pi_tui.core.models import Model
 from pi_tui.core.pairing import check_pairing
 from pi_tui.core.projection import convert_to_llm, project
+from pi_tui.core.protocols import OpenedSession
 from pi_tui.providers.scripted import Call, Gate, Text, Thinking, reply
+from pi_tui.storage.jsonl import create_session, open_session
 
 
 def to(entry_id, **more):
@@ -63,9 +70,9 @@ def summaries(rig):
 
 async def talk(rig, *turns):
     """A session with these finished exchanges; every summariser answers "what was learnt"."""
+    session = rig.session()
     for question, answer in turns:
         rig.provider.add(answer)
-        session = rig.session() if question is turns[0][0] else session
         await session.prompt(question)
     rig.events.clear()
     return session
@@ -246,8 +253,6 @@ async def test_only_the_newest_messages_within_the_budget_are_summarised(rig):
 
 
 def test_a_reserve_larger_than_the_window_leaves_half_of_it():
-    from pi_tui.agent.branch_summary import budget_tokens
-
     assert budget_tokens(100_000, 16_384) == 83_616
     assert budget_tokens(16_384, 16_384) == 8_192
     assert budget_tokens(8_000, 50_000) == 4_000
@@ -474,7 +479,7 @@ async def test_messages_submitted_meanwhile_follow_the_move_in_order(rig):
         "and no semicolons",
         "no semicolons",
     ]
-    for before, after in zip(new, new[1:], strict=False):
+    for before, after in pairwise(new):
         assert after.parent_id == before.id
     assert session.tree.children(old) == ()
     first, second = rig.ordinary_requests[-2:]
@@ -558,6 +563,63 @@ async def test_a_summary_is_tried_again_as_any_request(rig, until):
     assert {e.source for e in retried[:2]} == {"branchSummary"}
 
 
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_message_submitted_at_any_moment_is_there_exactly_once(
+    rig, gated_tool, no_threads, running
+):
+    delivered = []
+    for k in range(1, 400):  # at 0 the move was not asked for yet
+        new = type(rig)()
+        new.tools = (gated_tool(),)
+        session = await talk(new, ("one", "1"), ("two", "2"))
+        if running:
+            new.provider.add(reply(Call("work", {"n": "a", "wait": 1})))
+            session.submit("three")
+            while not new.tools[0].log:
+                await asyncio.sleep(0)
+        place = entry_of(session, "1")
+        new.provider.add(reply(Text.of("what ", "was ", "learnt")), "tabs")
+        moving = asyncio.ensure_future(session.navigate(with_summary(place)))
+        for _ in range(k):
+            await asyncio.sleep(0)
+        over = moving.done()
+        session.submit("use tabs")
+        outcome = await asyncio.wait_for(moving, 5)
+        await asyncio.wait_for(session.wait_idle(), 5)
+        said = [
+            e
+            for e in new.store.entries
+            if isinstance(e, MessageEntry)
+            and isinstance(e.message, UserMessage)
+            and text_of(e.message.content) == "use tabs"
+        ]
+        assert len(said) + outcome.taken_back.count("use tabs") == 1
+        assert session.queued == ((), ())
+        assert outcome.kind == "moved" and session.activity == "idle"
+        (summary,) = summaries(new)
+        if said:
+            assert said[0].parent_id == summary.id
+            assert session.last_answer.text == "tabs"
+            assert check_pairing(new.provider.requests[-1].messages) == []
+        delivered.append(bool(said))
+        if over:
+            break
+    assert delivered[-1] and sum(delivered) > 8
+
+
+async def test_waiting_for_a_retry_ends_with_the_move(rig, until):
+    session = await talk(rig, ("one", "1"))
+    rig.provider.add(ProviderError("busy", kind=ErrorKind.OVERLOADED))
+    session.submit("two")
+    await until(lambda: session.activity == "retrying")
+    outcome = await session.navigate(to(entry_of(session, "1")))
+    assert outcome.kind == "moved" and session.tree.leaf_id == entry_of(session, "1")
+    rig.clock.advance(600)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert session.activity == "idle" and len(rig.provider.requests) == 2
+
+
 # ---------------------------------------------------------------- one thing at a time
 
 
@@ -568,8 +630,6 @@ async def test_a_second_move_and_a_compaction_are_refused_with_one_line(rig):
     second = await session.navigate(with_summary(entry_of(session, "one")))
     assert (second.kind, second.message) == ("failed", ALREADY_MOVING)
     assert (await session.undo_navigation()).kind == "failed"
-    from pi_tui.agent.compactor import CompactRequest
-
     with pytest.raises((UsageError, CompactionError)) as refused:
         await session.compact(CompactRequest("manual"))
     assert refused.value.message == ALREADY_MOVING
@@ -588,8 +648,6 @@ async def test_a_second_move_and_a_compaction_are_refused_with_one_line(rig):
 
 
 async def test_no_move_while_a_compaction_runs(rig):
-    from pi_tui.agent.compactor import CompactRequest
-
     rig.store_talk(60, chars=4_000)
     session = rig.session()
     gate = Gate()
@@ -658,6 +716,30 @@ async def test_escape_during_the_summary_leaves_everything_as_it_was(rig):
     await session.prompt("hello")
     assert request_texts(rig.ordinary_requests[-1])[-3:] == ["two", "2", "hello"]
     assert (await session.navigate(with_summary(entry_of(session, "1")))).kind == "moved"
+
+
+async def test_the_file_itself_is_untouched_by_escape(rig, tmp_path):
+    header = SessionHeader(id="s1", timestamp="2026-01-02T03:04:05.000Z", cwd="/work")
+    store = create_session(tmp_path, header)
+    session = rig.session(OpenedSession(store, ()))
+    rig.provider.add("1", "2")
+    await session.prompt("one")
+    await session.prompt("two")
+    before = Path(store.path).read_bytes()
+    old = session.tree.leaf_id
+    _, moving = await start_summary(rig, session, entry_of(session, "1"))
+    session.abort()
+    await moving
+    assert Path(store.path).read_bytes() == before
+    await session.navigate(to(entry_of(session, "one")))
+    place = session.tree.leaf_id
+    assert Path(store.path).read_bytes().startswith(before)
+    await session.close()
+    again = rig.session(open_session(store.path))
+    assert again.tree.leaf_id == place
+    await again.undo_navigation()
+    assert again.tree.leaf_id == old
+    await again.close()
 
 
 async def test_escape_keeps_messages_where_they_can_be_seen(rig):

@@ -62,16 +62,18 @@ class TreeNavigator:
         self._host = host
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._state: TreeState | None = None
-        self._open = False
+        self._panel: TreePanel | None = None
+        self._opening = False
 
     @property
     def is_open(self) -> bool:
-        return self._open
+        """True while the panel is there, also below a question."""
+        return self._opening or self._panel is not None
 
     def open(self) -> bool:
         """Open the panel, in the background; always possible. A second one is not opened."""
-        if not self._open:
-            self._open = True
+        if not self.is_open:
+            self._opening = True
             self._host.spawn(self._run())
         return True
 
@@ -83,20 +85,16 @@ class TreeNavigator:
 
     async def _run(self) -> None:
         selected: str | None = None
-        try:
-            while True:
-                request = await self._show(selected)
-                if request is None:
-                    return
-                selected = request.target_id
-                self._open = False
-                outcome = await self._host.session.navigate(request)
-                self._tell(outcome)
-                if not (request.summarize and outcome.kind == "cancelled") or self._open:
-                    return
-                self._open = True
-        finally:
-            self._open = False
+        while True:
+            request = await self._show(selected)
+            if request is None:
+                return
+            selected = request.target_id
+            outcome = await self._host.session.navigate(request)
+            self._tell(outcome)
+            cancelled = request.summarize and outcome.kind == "cancelled"
+            if not cancelled or self.is_open:
+                return
 
     async def _show(self, selected: str | None) -> NavigateRequest | None:
         host, session = self._host, self._host.session
@@ -113,7 +111,8 @@ class TreeNavigator:
             view, state, actions, host.palette, host.keys, host.theme_source, session.estimator,
             now_ms=self._now_ms,
         )  # fmt: skip
-        actions.panel = panel
+        actions.panel = self._panel = panel
+        self._opening = False
 
         def listen(event: Event) -> None:
             if isinstance(event, SessionReplaced):
@@ -126,6 +125,7 @@ class TreeNavigator:
             return await host.open_panel(panel)
         finally:
             unsubscribe()
+            self._panel = None
 
     def _state_of(self, session: AgentSession) -> TreeState:
         if self._state is None or self._state.tree is not session.tree:
