@@ -14,16 +14,14 @@ from msgspec import Struct
 
 from pi_tui.agent.auto_compaction import AutoCompaction
 from pi_tui.agent.bus import EventBus
-from pi_tui.agent.compaction_record import CompactionRecord, stored_records
-from pi_tui.agent.compactor import (
+from pi_tui.agent.compaction_plan import (
     CompactionOutcome,
     CompactionPreview,
-    CompactionSignals,
     CompactionTerms,
-    Compactor,
     CompactRequest,
-    error_text,
 )
+from pi_tui.agent.compaction_record import CompactionRecord, stored_records
+from pi_tui.agent.compactor import CompactionSignals, Compactor, error_text
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.queues import Draft

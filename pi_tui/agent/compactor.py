@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.compaction_entry import (
@@ -20,6 +20,16 @@ from pi_tui.agent.compaction_entry import (
     previous_details,
     replaced_tokens,
     summary_tokens,
+)
+from pi_tui.agent.compaction_plan import (
+    CompactionOutcome,
+    CompactionPreview,
+    CompactionTerms,
+    CompactRequest,
+    Prepared,
+    decide,
+    preview_of,
+    refusal_of,
 )
 from pi_tui.agent.compaction_record import FAILED_TYPE, CompactionRecord, failure_data
 from pi_tui.agent.hooks import (
@@ -33,84 +43,29 @@ from pi_tui.agent.hooks import (
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryJob, SummaryTally
-from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_keep_tokens, fitting_lists_text
-from pi_tui.core.compaction.prepare import (
-    AlreadyCompacted,
-    CompactionPreparation,
-    CompactionSettings,
-    NothingToCompact,
-    compaction_entry,
-    prepare_compaction,
-)
+from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_lists_text
+from pi_tui.core.compaction.prepare import CompactionPreparation
 from pi_tui.core.compaction.prompts import without_file_lists
 from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry, iso_timestamp
 from pi_tui.core.errors import CompactionError, PiTuiError, StorageError
 from pi_tui.core.events import (
     CompactionEnd,
     CompactionProgress,
-    CompactionReason,
     CompactionResult,
     CompactionStart,
 )
-from pi_tui.core.messages import CompactionSummaryMessage, SystemMessage
-from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import estimate_messages, sent_tokens
 
-Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompact
+__all__ = [
+    "CompactRequest",
+    "CompactionOutcome",
+    "CompactionPreview",
+    "CompactionSignals",
+    "CompactionTerms",
+    "Compactor",
+    "error_text",
+]
 
-
-class CompactRequest(Struct, frozen=True):
-    """What is asked for. `keep_tokens` replaces the setting once; `keep_from` names the entry."""
-
-    reason: CompactionReason
-    instructions: str | None = None
-    keep_tokens: int | None = None
-    keep_from: str | None = None
-    will_retry: bool = False
-
-
-class CompactionTerms(Struct, frozen=True):
-    """The settings and the window in force when a compaction begins."""
-
-    settings: CompactionSettings
-    window_tokens: int
-
-
-class CompactionOutcome(Struct, frozen=True):
-    """How it ended; `message` is for people and empty for "done".
-
-    "nothing" and "already" were not told by any event; the others were, by CompactionEnd.
-    """
-
-    kind: Literal["done", "nothing", "already", "cancelled", "failed"]
-    result: CompactionResult | None = None
-    message: str = ""
-
-
-class CompactionPreview(Struct, frozen=True):
-    """What a compaction would do, without a request. Tokens are estimates.
-
-    `tokens_kept` are all that stays: system prompt, tools, pins and the kept messages; a summary
-    is added to them. `summarised_tokens` are what it would stand for.
-    """
-
-    summarised_messages: int
-    summarised_tokens: int
-    kept_messages: int
-    first_kept_entry_id: str
-    is_split_turn: bool
-    tokens_before: int
-    tokens_kept: int
-    read_files: tuple[str, ...]
-    modified_files: tuple[str, ...]
-
-
-NOTHING = (
-    "There is nothing to compact: everything fits in what is kept. /compact --keep N keeps about "
-    "N tokens instead."
-)
-ALREADY = "Already compacted: nothing was added since."
 CANCELLED = "compaction cancelled; nothing was changed"
 CANCELLED_BY_EXTENSION = "an extension cancelled the compaction; nothing was changed"
 
@@ -141,7 +96,7 @@ class Compactor:
         Raises CompactionError for an entry not to keep from, StorageError for an unreadable file.
         """
         path = journal.tree.context_path()
-        return path, await asyncio.to_thread(_decide, path, request, terms, self._estimator)
+        return path, await asyncio.to_thread(decide, path, request, terms, self._estimator)
 
     async def preview(
         self, request: CompactRequest, terms: CompactionTerms, journal: Journal
@@ -149,8 +104,8 @@ class Compactor:
         """Say what a compaction would do; sends nothing."""
         path, prepared = await self.prepare(request, terms, journal)
         if not isinstance(prepared, CompactionPreparation):
-            return _refusal(prepared)
-        return _preview(prepared, path, self._estimator)
+            return refusal_of(prepared)
+        return preview_of(prepared, path, self._estimator)
 
     async def compact(
         self,
@@ -165,7 +120,7 @@ class Compactor:
         try:
             work.path, prepared = await self.prepare(request, terms, journal)
             if not isinstance(prepared, CompactionPreparation):
-                return _refusal(prepared)
+                return refusal_of(prepared)
             work.prepared = prepared
             self._begin(work)
             entry = await self._make(work, prepared, terms)
@@ -431,59 +386,3 @@ class _Work:
 def error_text(error: PiTuiError) -> str:
     """An error and its hint as one text."""
     return f"{error.message} {error.hint or ''}".rstrip()
-
-
-def _decide(
-    path: list[Entry], request: CompactRequest, terms: CompactionTerms, estimator: TokenEstimator
-) -> Prepared:
-    projection = project(path)
-    settings = terms.settings
-    keep_tokens = request.keep_tokens
-    if keep_tokens is None:
-        system = projection.system_message
-        keep_tokens = fitting_keep_tokens(
-            settings.keep_recent_tokens,
-            settings.reserve_tokens,
-            terms.window_tokens,
-            estimator.message_tokens(system) if system is not None else 0,
-        )
-    used = structs.replace(settings, keep_recent_tokens=keep_tokens)
-    prepared = prepare_compaction(path, projection, used, estimator, keep_from=request.keep_from)
-    if request.reason == "manual" or not isinstance(prepared, CompactionPreparation):
-        return prepared
-    headings = structs.replace(prepared, previous_summary=None).merge(
-        "" if prepared.history else None, "" if prepared.is_split_turn else None
-    )
-    if replaced_tokens(prepared, estimator) <= summary_tokens(headings.strip(), estimator):
-        return NothingToCompact()  # its headings alone would be longer: not worth a request
-    return prepared
-
-
-def _preview(
-    prepared: CompactionPreparation, path: list[Entry], estimator: TokenEstimator
-) -> CompactionPreview:
-    summarised = (*prepared.history, *prepared.turn_prefix)
-    # What would be sent, but for the text of the summary.
-    marker = compaction_entry(prepared, "", entry_id="preview", parent_id=None, timestamp="")
-    left = [
-        p
-        for p in project([*path, marker]).messages
-        if not isinstance(p.message, CompactionSummaryMessage)
-    ]
-    return CompactionPreview(
-        summarised_messages=len(summarised),
-        summarised_tokens=sum(sent_tokens(p.message, estimator) for p in summarised),
-        kept_messages=sum(not isinstance(p.message, SystemMessage) for p in left),
-        first_kept_entry_id=prepared.first_kept_entry_id,
-        is_split_turn=prepared.is_split_turn,
-        tokens_before=prepared.tokens_before,
-        tokens_kept=estimate_messages(left, estimator),
-        read_files=prepared.files.read_files,
-        modified_files=prepared.files.modified_files,
-    )
-
-
-def _refusal(prepared: AlreadyCompacted | NothingToCompact) -> CompactionOutcome:
-    if isinstance(prepared, AlreadyCompacted):
-        return CompactionOutcome("already", message=ALREADY)
-    return CompactionOutcome("nothing", message=NOTHING)

@@ -14,8 +14,8 @@ from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
 from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assemble
 from pi_tui.agent.branch_tools import BranchTools
 from pi_tui.agent.bus import EventBus, Listener
+from pi_tui.agent.compaction_plan import CompactionOutcome, CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import CompactionRecord
-from pi_tui.agent.compactor import CompactionOutcome, CompactionPreview, CompactRequest
 from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.hooks import HookRunner
@@ -219,10 +219,14 @@ class AgentSession:
 
     def take_back_queue(self) -> list[str]:
         """Empty the queues; the texts in order of delivery."""
+        return [draft.text for draft in self.take_back_drafts()]
+
+    def take_back_drafts(self) -> tuple[Draft, ...]:
+        """Empty the queues; what waited, with its images, in order of delivery."""
         drafts = self._queues.take_all()
         if drafts:
             self._bus.emit(QueueUpdate((), ()))
-        return [draft.text for draft in drafts]
+        return drafts
 
     async def wait_idle(self) -> None:
         """Wait until neither the agent nor a user command runs."""

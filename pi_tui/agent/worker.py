@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.compaction_control import CompactionControl
-from pi_tui.agent.compactor import CompactionOutcome, CompactRequest
+from pi_tui.agent.compaction_plan import CompactionOutcome, CompactRequest
 from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.loop import RunOutcome, RunSettings

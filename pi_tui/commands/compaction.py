@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from pi_tui.agent.compaction_plan import CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import CompactionRecord
-from pi_tui.agent.compactor import CompactionPreview, CompactRequest
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import Command, CommandCall
+from pi_tui.commands.ui import ShowsContext
 from pi_tui.core.context_report import ContextPart, ContextReport, NotSentReason, context_report
 from pi_tui.core.entries import Entry
 from pi_tui.core.errors import UsageError
@@ -223,7 +224,11 @@ async def _context(call: CommandCall) -> None:
 
     report = await asyncio.to_thread(make)
     preview = await session.preview_compaction(CompactRequest("manual"))
-    call.ui.show("Context", context_text(report, session.model.context_window, preview))
+    window_tokens = session.model.context_window
+    if isinstance(call.ui, ShowsContext):
+        call.ui.show_context(report, window_tokens, context_notes(report, preview))
+    else:
+        call.ui.show("Context", context_text(report, window_tokens, preview))
 
 
 def context_text(report: ContextReport, window_tokens: int, preview: object) -> str:
@@ -238,9 +243,14 @@ def context_text(report: ContextReport, window_tokens: int, preview: object) -> 
         f"{window_tokens:,} tokens ({percent:.1f} %)\n\n"
     )
     text += _parts_table(report.parts, report.estimated_tokens) if report.parts else "Nothing yet."
+    return f"{text}\n\n{context_notes(report, preview)}"
+
+
+def context_notes(report: ContextReport, preview: object) -> str:
+    """What is to be said besides the numbers: what a compaction would free, what is not sent."""
+    text = _compaction_line(preview)
     if report.is_reported:
-        text += "\n\nThe total is what the provider counted; the parts are estimates."
-    text += "\n\n" + _compaction_line(preview)
+        text = f"The total is what the provider counted; the parts are estimates.\n\n{text}"
     if report.not_sent:
         text += "\n\nOn the screen, but not sent:"
         for row in report.not_sent:

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from pi_tui.core.context_report import ContextReport
 from pi_tui.core.events import NoticeLevel
 
 
@@ -51,6 +52,15 @@ class CommandUI(Protocol):
 
     def quit(self) -> None:
         """End the program in the ordinary way."""
+        ...
+
+
+@runtime_checkable
+class ShowsContext(Protocol):
+    """What a front end that can draw the context offers besides `CommandUI`."""
+
+    def show_context(self, report: ContextReport, window_tokens: int, notes: str) -> None:
+        """Show what fills the window as a bar and a list, then the notes."""
         ...
 
 

@@ -6,7 +6,7 @@ Unix milliseconds, sizes bytes. Names and texts are foreign: sanitise them where
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -54,6 +54,11 @@ class SessionHit(Struct, frozen=True):
     spans: tuple[Span, ...] = ()
 
 
+def never() -> bool:
+    """The `stopped` of a search that goes on to its end."""
+    return False
+
+
 class SessionLibrary(Protocol):
     """The stored sessions. Everything blocks: call it in a thread. All raise StorageError."""
 
@@ -66,10 +71,13 @@ class SessionLibrary(Protocol):
         """Sessions of the present directory, or of all, changed last first; read as iterated."""
         ...
 
-    def search(self, query: Query, *, everywhere: bool) -> Iterator[SessionHit]:
+    def search(
+        self, query: Query, *, everywhere: bool, stopped: Callable[[], bool] = never
+    ) -> Iterator[SessionHit]:
         """The sessions that fit, in the order of `rows`; the beginning of long ones is searched.
 
-        Raises UsageError when a pattern is too costly.
+        `stopped` is asked before each session is read: True ends the search. Raises UsageError
+        when a pattern is too costly.
         """
         ...
 

@@ -118,6 +118,25 @@ class NoticeBlock(Struct, frozen=True):
     text: str
 
 
+class CoveredBlock(Struct, frozen=True):
+    """Stands before blocks the model knows only through the summary below; see `core.coverage`.
+
+    `messages`: how many the whole run has. `blocks`: how many of the blocks that follow belong to
+    it, the `CoveredEndBlock` included; fewer than there are while only the end of a path is shown.
+    """
+
+    key: str
+    messages: int
+    blocks: int
+
+
+class CoveredEndBlock(Struct, frozen=True):
+    """Ends what a `CoveredBlock` began."""
+
+    key: str
+    messages: int
+
+
 Block: TypeAlias = (
     UserBlock
     | AssistantBlock
@@ -128,6 +147,9 @@ Block: TypeAlias = (
     | CustomBlock
     | NoticeBlock
 )
+
+ShownBlock: TypeAlias = Block | CoveredBlock | CoveredEndBlock
+"""What a transcript on a screen consists of."""
 
 
 class ToolAnswer(Struct, frozen=True):

@@ -62,7 +62,7 @@ TOKEN_SEARCH_ENTRIES = 60
 Part: TypeAlias = tuple[str, str]
 """A piece of text and its role."""
 
-_MAIN_ARGUMENTS = ("command", "path", "file_path", "pattern", "query", "url", "name")
+_MAIN_ARGUMENTS = ("command", "pattern", "path", "file_path", "query", "url", "name")
 
 
 class RowMarks(Struct, frozen=True):

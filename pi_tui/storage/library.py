@@ -15,7 +15,7 @@ from pi_tui.core.entries import SessionHeader, SessionInfoEntry, iso_timestamp
 from pi_tui.core.errors import NotASessionError, NoTrashError, StorageError
 from pi_tui.core.leaf import stored_leaf
 from pi_tui.core.protocols import OpenedSession, SessionStore
-from pi_tui.core.session_library import SessionHit, SessionRow
+from pi_tui.core.session_library import SessionHit, SessionRow, never
 from pi_tui.core.session_search import Match, Query, Span, match_any
 from pi_tui.core.tree import Label, SessionTree
 from pi_tui.storage.conversation_text import conversation_text
@@ -88,8 +88,12 @@ class FileLibrary:
                 known[cwd] = bool(cwd) and self.exists(cwd)
             yield _row(summary, known[cwd])
 
-    def search(self, query: Query, *, everywhere: bool) -> Iterator[SessionHit]:
+    def search(
+        self, query: Query, *, everywhere: bool, stopped: Callable[[], bool] = never
+    ) -> Iterator[SessionHit]:
         for row in self.rows(everywhere=everywhere):
+            if stopped():
+                return
             hit = self._hit(row, query)
             if hit is not None:
                 yield hit

@@ -57,6 +57,14 @@ class AppActions:
             "tui.altScreen.nextPrompt": transcript.next_user_message,
             "tui.altScreen.top": transcript.scroll_top,
             "tui.altScreen.bottom": transcript.scroll_bottom,
+            "tui.altScreen.search": app.open_search,
+            "tui.altScreen.focusPrevious": lambda: transcript.focus_block(-1),
+            "tui.altScreen.focusNext": lambda: transcript.focus_block(1),
+            "tui.block.previous": lambda: transcript.focus_block(-1) or True,
+            "tui.block.next": lambda: transcript.focus_block(1) or True,
+            "tui.block.toggle": transcript.toggle_focused,
+            "tui.block.copy": self._copy_block,
+            "tui.block.leave": transcript.leave_focus,
         }
 
     def perform(self, action: str) -> bool:
@@ -118,6 +126,12 @@ class AppActions:
             key = app.keys.label("app.clear")
             app.live.notice("info", f"{key} again exits", "exit")
         return True
+
+    def _copy_block(self) -> None:
+        app = self._app
+        text = app.transcript.focused_text()
+        if text and app.ui.put_on_clipboard(text):
+            app.ui.notify("info", f"copied: {len(text):,} characters")
 
     def _exit(self) -> bool:
         if self._app.editor.buffer.text:

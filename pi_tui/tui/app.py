@@ -11,7 +11,7 @@ import gc
 import shlex
 import sys
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
@@ -20,9 +20,11 @@ from textual.app import App, ComposeResult
 
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import CommandRegistry
+from pi_tui.core.coverage import Coverage, coverage_of
 from pi_tui.core.errors import PiTuiError, StorageError
 from pi_tui.core.sanitise import sanitise
 from pi_tui.core.transcript import Block, NoticeBlock, UserBlock, blocks_of
+from pi_tui.core.tree import SessionTree
 from pi_tui.tui.actions import AppActions
 from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
 from pi_tui.tui.command_ui import TuiCommandUI
@@ -31,6 +33,7 @@ from pi_tui.tui.dialogs.panel import Panel
 from pi_tui.tui.driver import TerminalDriver, set_escape_delay
 from pi_tui.tui.editor.commands import CommandCompleter
 from pi_tui.tui.editor.history import PromptHistory
+from pi_tui.tui.editor.paths import PathCompleter
 from pi_tui.tui.editor.widget import PromptEditor
 from pi_tui.tui.external_editor import ExternalEditor
 from pi_tui.tui.footer import StatusFooter
@@ -52,6 +55,10 @@ T = TypeVar("T")
 
 SCOPES = ("app.", "tui.input.", "tui.altScreen.", "tui.editor.")
 """Where a key is looked up while the editor has the keyboard, in this order."""
+FOCUSED_SCOPES = ("tui.block.", *SCOPES)
+"""The same while a block of the transcript is marked."""
+STATUS_FRAME_CELLS = 8
+"""What the editor's border needs beside the status text, the spinner included."""
 
 
 class PiTuiApp(App[None], inherit_bindings=False):
@@ -80,15 +87,23 @@ class PiTuiApp(App[None], inherit_bindings=False):
                 expand=self.keys.label("app.tools.expand"),
                 thinking=self.keys.label("app.thinking.toggle"),
                 latest=self.keys.label("tui.altScreen.bottom"),
+                focus=self.keys.label("tui.altScreen.focusPrevious"),
+                toggle=self.keys.label("tui.block.toggle"),
+                copy=self.keys.label("tui.block.copy"),
+                leave=self.keys.label("tui.block.leave"),
             ),
         )
-        self.live = LiveTranscript(self.transcript)
+        self.live = LiveTranscript(
+            self.transcript, lambda: _coverage(session.tree, session.tree.path_ids())
+        )
         self.queue_view = QueueView(self.palette, self.keys.label("app.message.dequeue"))
+        self._paths = PathCompleter(lambda: session.cwd, options.home)
         self.editor = PromptEditor(
             self.palette.ink,
-            completers=(CommandCompleter(registry),),
+            completers=(CommandCompleter(registry), self._paths),
             menu_rows=options.completion_rows,
         )
+        self._paths.ready = self.editor.completions_ready
         self.footer = StatusFooter(self.palette)
         self.footer_source = FooterSource(session, options)
         self.ui = TuiCommandUI(self)
@@ -169,10 +184,12 @@ class PiTuiApp(App[None], inherit_bindings=False):
         if self._panels:
             self._panels[-1].key(name, character)
             return
-        for action in self.keys.actions(name, SCOPES):
+        focused = self.transcript.has_focused_block
+        for action in self.keys.actions(name, FOCUSED_SCOPES if focused else SCOPES):
             if self.actions.perform(action) or self.editor.run(action):
                 return
         if character is not None:
+            self.transcript.leave_focus()
             self.editor.insert(character)
 
     def _paste(self, text: str) -> None:
@@ -193,7 +210,8 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     def status_changed(self) -> None:
         now_s = time.monotonic()
-        text = "" if self._status is None else self._status.text(now_s, self._cancel_key)
+        room = self.size.width - STATUS_FRAME_CELLS
+        text = "" if self._status is None else self._status.text(now_s, self._cancel_key, room)
         self.editor.set_status(f"{spinner(now_s)} {text}" if text else "")
         if self._status is not None and not self._status.busy:
             self.spawn(self._after_work())
@@ -209,11 +227,12 @@ class PiTuiApp(App[None], inherit_bindings=False):
         reader = PathReader(rebuild.tree, rebuild.path_ids)
         try:
             blocks = blocks_of(reader.end())
+            coverage = _coverage(rebuild.tree, rebuild.path_ids)
         except StorageError as error:
             self.live.notice("error", error.message)
             return
         self._shown_path = rebuild
-        self.live.rebuild([*self._head, *blocks])
+        self.live.rebuild([*self._head, *blocks], coverage)
         self.editor.history = PromptHistory(_prompts(blocks))
         if not reader.complete_at_once:
             self.spawn(self._load_beginning(rebuild, reader))
@@ -251,6 +270,9 @@ class PiTuiApp(App[None], inherit_bindings=False):
     async def open_panel(self, panel: Panel[T]) -> T | None:
         """Show a panel in the editor's place until it has a result."""
         self._panels.append(panel)
+        return await self._serve_panel(panel)
+
+    async def _serve_panel(self, panel: Panel[T]) -> T | None:
         self.editor.display = False
         for other in self._panels[:-1]:
             other.display = False
@@ -265,6 +287,16 @@ class PiTuiApp(App[None], inherit_bindings=False):
                 self._panels[-1].display = True
             else:
                 self.editor.display = True
+
+    def open_search(self) -> None:
+        """Search the transcript until the person closes the search."""
+        from pi_tui.tui.dialogs.search_bar import SearchBar  # not needed before the first screen
+
+        self.transcript.leave_focus()
+        bar = SearchBar(self.transcript, self.spawn, self.palette, self.keys)
+        self._panels.append(bar)  # at once: the next key of the same read is for it
+        closed = self._serve_panel(bar)
+        self.spawn(closed)
 
     # ------------------------------------------------------------ terminal
 
@@ -351,11 +383,16 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     async def shut_down(self) -> None:
         """After the screen is gone: end what was started from here."""
+        self._paths.stop()
         if self._bridge is not None:
             self._bridge.stop()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _coverage(tree: SessionTree, path_ids: Sequence[str]) -> Coverage:
+    return coverage_of([tree.head(entry_id) for entry_id in path_ids], tree.entry)
 
 
 def _prompts(blocks: Iterable[Block]) -> list[str]:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pi_tui.commands.ui import Choice
+from pi_tui.core.context_report import ContextReport
 from pi_tui.core.events import NoticeLevel
+from pi_tui.core.session_library import SessionLibrary
 from pi_tui.tui.clipboard import copy_sequence
 from pi_tui.tui.dialogs.picker import Picker
 from pi_tui.tui.dialogs.question import Question
 from pi_tui.tui.dialogs.text_panel import TextPanel
 from pi_tui.tui.key_help import key_rows
+from pi_tui.tui.sessions.session_view import PickerChoices
 
 if TYPE_CHECKING:
     from pi_tui.tui.app import PiTuiApp
@@ -24,6 +27,7 @@ class TuiCommandUI:
 
     def __init__(self, app: PiTuiApp) -> None:
         self._app = app
+        self._picker_choices = PickerChoices()
 
     def notify(self, level: NoticeLevel, text: str) -> None:
         """Append a line; the same confirmation again ("model: …") replaces the earlier one."""
@@ -34,6 +38,13 @@ class TuiCommandUI:
     def show(self, title: str, text: str) -> None:
         app = self._app
         app.spawn(self._read(TextPanel(title, text, app.palette, app.keys)))
+
+    def show_context(self, report: ContextReport, window_tokens: int, notes: str) -> None:
+        """Show what fills the window in a panel."""
+        from pi_tui.tui.dialogs.context_panel import ContextPanel
+
+        app = self._app
+        app.spawn(self._read(ContextPanel(report, window_tokens, notes, app.palette, app.keys)))
 
     async def _read(self, panel: TextPanel) -> None:
         await self._app.open_panel(panel)
@@ -49,6 +60,12 @@ class TuiCommandUI:
         app = self._app
         return await app.open_panel(Question(title, text, app.palette, app.keys)) is True
 
+    async def pick_session(self, library: SessionLibrary, query: str) -> str | None:
+        """Open the session picker; the path of the chosen session."""
+        from pi_tui.tui.sessions.flow import pick_session  # not needed before the first screen
+
+        return await pick_session(self._app, library, query, self._picker_choices)
+
     def set_editor_text(self, text: str) -> None:
         """Put text into the editor; a draft that is there stays, and the text waits behind Up."""
         editor = self._app.editor
@@ -59,11 +76,16 @@ class TuiCommandUI:
         self.notify("info", "your draft was kept: the other text is the newest in the history")
 
     def copy(self, text: str) -> None:
+        self.put_on_clipboard(text)
+
+    def put_on_clipboard(self, text: str) -> bool:
+        """Copy a text; False, and a line says why, when that cannot be."""
         sequence = copy_sequence(text, inside_tmux=self._app.options.inside_tmux)
         if sequence is None:
             self.notify("error", "the text is too long for the terminal's clipboard (over 1 MB)")
-        else:
-            self._app.write_to_terminal(sequence)
+            return False
+        self._app.write_to_terminal(sequence)
+        return True
 
     def key_rows(self) -> Sequence[tuple[str, str]]:
         return key_rows(self._app.keys)

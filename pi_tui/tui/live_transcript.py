@@ -3,16 +3,18 @@
 What is shown live must equal what a reopened session shows: a streamed answer is drawn under keys
 of its own and, once its entry is stored, replaced by the blocks of that entry. Text deltas and
 snapshots are collected and handed on by `flush`, which the bridge calls after each batch of events.
+A compaction or a pin changes what the model knows only as a summary: the marks are set anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from pi_tui.core.entries import Entry, MessageEntry
+from pi_tui.core.coverage import NOTHING_COVERED, SCREEN_NOTICE, Coverage, with_covered
+from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry, MessageEntry
 from pi_tui.core.events import (
     BashExecutionEnd,
     BashExecutionStart,
@@ -27,6 +29,7 @@ from pi_tui.core.events import (
     ToolExecutionUpdate,
 )
 from pi_tui.core.messages import AssistantMessage
+from pi_tui.core.pins import PIN_TYPE
 from pi_tui.core.streaming import (
     StreamEvent,
     TextDelta,
@@ -39,8 +42,11 @@ from pi_tui.core.streaming import (
 from pi_tui.core.transcript import (
     AssistantBlock,
     Block,
+    CoveredBlock,
+    CoveredEndBlock,
     NoticeBlock,
     ShellBlock,
+    ShownBlock,
     ThinkingBlock,
     ToolAnswer,
     ToolBlock,
@@ -54,9 +60,9 @@ from pi_tui.core.transcript import (
 class TranscriptSink(Protocol):
     """What is asked of the transcript widget."""
 
-    def set_blocks(self, blocks: list[Block], *, keep_position: bool = False) -> None: ...
+    def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None: ...
     def append(self, block: Block) -> None: ...
-    def block(self, key: str) -> Block | None: ...
+    def block(self, key: str) -> ShownBlock | None: ...
     def replace(self, key: str, block: Block) -> None: ...
     def append_text(self, key: str, delta: str) -> None: ...
     def remove(self, key: str) -> None: ...
@@ -74,10 +80,17 @@ class _Part:
 
 
 class LiveTranscript:
-    """Keeps a transcript in step with the events of a session."""
+    """Keeps a transcript in step with the events of a session.
 
-    def __init__(self, sink: TranscriptSink) -> None:
+    `find_coverage`: what is covered on the path as it is now.
+    """
+
+    def __init__(
+        self, sink: TranscriptSink, find_coverage: Callable[[], Coverage] = lambda: NOTHING_COVERED
+    ) -> None:
         self._sink = sink
+        self._find_coverage = find_coverage
+        self._coverage = NOTHING_COVERED
         self._answers = 0
         self._notices = 0
         self._stored = 0
@@ -92,8 +105,8 @@ class LiveTranscript:
 
     # ------------------------------------------------------------ whole transcripts
 
-    def rebuild(self, blocks: list[Block]) -> None:
-        """Show these blocks instead of what is there."""
+    def rebuild(self, blocks: list[Block], coverage: Coverage = NOTHING_COVERED) -> None:
+        """Show these blocks instead of what is there; `coverage` is that of their whole path."""
         self._parts.clear()
         self._shells.clear()
         self._deltas.clear()
@@ -105,16 +118,35 @@ class LiveTranscript:
             if isinstance(block, ToolBlock) and block.state == "pending"
         }
         self._stored += 1
-        self._order = [block.key for block in blocks]
-        self._sink.set_blocks(blocks)
+        self._coverage = coverage
+        self._show_all(blocks)
 
     def put_before(self, blocks: list[Block], *, after: int) -> None:
         """Insert earlier blocks of the path, behind the first `after` ones."""
         self.flush()
-        shown = [block for key in self._order if (block := self._sink.block(key)) is not None]
-        whole = [*shown[:after], *blocks, *shown[after:]]
-        self._order = [block.key for block in whole]
-        self._sink.set_blocks(whole, keep_position=True)
+        shown = self._shown()
+        self._show_all([*shown[:after], *blocks, *shown[after:]], keep_position=True)
+
+    def _cover(self) -> None:
+        """Mark anew what the model knows only as a summary."""
+        coverage = self._find_coverage()
+        if coverage != self._coverage:
+            self._coverage = coverage
+            self.flush()
+            self._show_all(self._shown(), keep_position=True)
+
+    def _shown(self) -> list[Block]:
+        """All blocks as they are now, without marks."""
+        found = (self._sink.block(key) for key in self._order)
+        return [
+            block
+            for block in found
+            if block is not None and not isinstance(block, CoveredBlock | CoveredEndBlock)
+        ]
+
+    def _show_all(self, blocks: list[Block], *, keep_position: bool = False) -> None:
+        self._order = [block.key for block in blocks]
+        self._sink.set_blocks(with_covered(blocks, self._coverage), keep_position=keep_position)
 
     @property
     def streaming(self) -> bool:
@@ -125,7 +157,7 @@ class LiveTranscript:
         """Append a line for people; one of the same kind replaces the earlier one."""
         self.flush()
         self._notices += 1
-        key = f"notice:{kind or self._notices}"
+        key = f"{SCREEN_NOTICE}{kind or self._notices}"
         if key in self._shown_notices:
             self._remove(key)
         elif kind:
@@ -272,6 +304,9 @@ class LiveTranscript:
                 self._store_shell(part)
             else:
                 self._append(part)
+        pin = isinstance(entry, CustomEntry) and entry.custom_type == PIN_TYPE
+        if pin or isinstance(entry, CompactionEntry):
+            self._cover()
 
     def _append(self, block: Block) -> None:
         self._stored += 1

@@ -1,13 +1,19 @@
-"""What Enter does with the text: a command, a shell command, or a message."""
+"""What Enter does with the text: a command, a shell command, or a message.
+
+The editor is emptied only when somebody took its text. Images of messages that come back from the
+queue stand in the text as one character each, so that they are deleted and sent like the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal
 
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.ui import CommandUI
+from pi_tui.core.messages import ImageContent
 from pi_tui.tui.editor.widget import PromptEditor
 
 Spawn = Callable[[Coroutine[Any, Any, object]], object]
@@ -29,6 +35,8 @@ class PromptDesk:
         self._ui = ui
         self._editor = editor
         self._spawn = spawn
+        self._images: dict[str, ImageContent] = {}
+        self._image_number = 0
 
     def send(self, delivery: Literal["steer", "followUp"]) -> None:
         """Send what the editor holds. What it is decides the typed text, not a collapsed paste."""
@@ -41,9 +49,8 @@ class PromptDesk:
             self._spawn(self._registry.run(whole, self._session, self._ui))
         elif typed.startswith("!"):
             self._run_shell(whole.strip())
-        else:
+        elif self._session.submit(whole, delivery, self._attached()) != "refused":
             self._clear()
-            self._session.submit(whole, delivery)
 
     def run_command(self, text: str) -> None:
         """Run a command line as if it had been typed; the editor is left alone."""
@@ -51,17 +58,30 @@ class PromptDesk:
 
     def take_back(self) -> int:
         """Bring queued messages back in front of the draft; how many there were."""
-        texts = self._session.take_back_queue()
-        if texts:
+        drafts = self._session.take_back_drafts()
+        if drafts:
             editor = self._editor
             editor.history.leave()
-            editor.buffer.put_before(texts)
+            editor.buffer.put_before([draft.text for draft in drafts])
+            images = self._attach(drafts)
             editor.changed(complete=False)
-            count = (
-                "one queued message is" if len(texts) == 1 else f"{len(texts)} queued messages are"
-            )
-            self._ui.notify("info", f"queue: {count} back in the editor")
-        return len(texts)
+            self._ui.notify("info", f"queue: {_back_in_editor(len(drafts), images)}")
+        return len(drafts)
+
+    def _attach(self, drafts: Sequence[Draft]) -> int:
+        """Put the images of drafts into the text; how many there are."""
+        buffer = self._editor.buffer
+        count = 0
+        for image in (image for draft in drafts for image in draft.images):
+            self._image_number += 1
+            self._images[buffer.attach(f"[image #{self._image_number}]")] = image
+            count += 1
+        return count
+
+    def _attached(self) -> tuple[ImageContent, ...]:
+        """The images that stand in the text."""
+        text = self._editor.buffer.text if self._images else ""
+        return tuple(self._images[char] for char in text if char in self._images)
 
     def _run_shell(self, text: str) -> None:
         excluded = text.startswith("!!")
@@ -77,3 +97,11 @@ class PromptDesk:
         editor.buffer.forget()
         editor.menu.close()
         editor.changed(complete=False)
+
+
+def _back_in_editor(messages: int, images: int) -> str:
+    text = "one queued message is" if messages == 1 else f"{messages} queued messages are"
+    text += " back in the editor"
+    if images:
+        text += f", with {'an image' if images == 1 else f'{images} images'}"
+    return text

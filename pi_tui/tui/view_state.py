@@ -16,6 +16,9 @@ from pi_tui.core.events import (
     AutoRetryStart,
     BashExecutionEnd,
     BashExecutionStart,
+    BranchSummaryEnd,
+    BranchSummaryProgress,
+    BranchSummaryStart,
     CompactionEnd,
     CompactionProgress,
     CompactionReason,
@@ -36,6 +39,8 @@ _COMPACTING: dict[CompactionReason, str] = {
     "overflow": "the context was too long: compacting, then trying again",
 }
 
+_SUMMARISING: frozenset[Activity] = frozenset({"compacting", "summarising_branch"})
+
 
 class RetryWait(Struct, frozen=True):
     attempt: int
@@ -51,7 +56,7 @@ class StatusState:
         self._since_s = now_s
         self._retry: RetryWait | None = None
         self._compaction: CompactionReason | None = None
-        self._progress: CompactionProgress | None = None
+        self._progress: CompactionProgress | BranchSummaryProgress | None = None
         self._commands = 0
 
     @property
@@ -75,8 +80,12 @@ class StatusState:
             self._retry = None
         elif isinstance(event, CompactionStart):
             self._compaction, self._progress, self._since_s = event.reason, None, now_s
-        elif isinstance(event, CompactionProgress):
+        elif isinstance(event, BranchSummaryStart):
+            self._progress, self._since_s = None, now_s
+        elif isinstance(event, CompactionProgress | BranchSummaryProgress):
             self._progress = event
+        elif isinstance(event, BranchSummaryEnd):
+            self._progress = self._retry = None
         elif isinstance(event, CompactionEnd):
             self._compaction = self._progress = self._retry = None
             self._since_s = now_s
@@ -90,29 +99,43 @@ class StatusState:
             return False
         return True
 
-    def text(self, now_s: float, cancel_key: str) -> str:
-        """The line, without spinner; "" when idle."""
-        what = self._what(now_s)
-        if not what:
+    def text(self, now_s: float, cancel_key: str, room_cells: int | None = None) -> str:
+        """The line, without spinner, as much of it as fits; "" when idle."""
+        wordings = self._wordings(now_s)
+        if not wordings:
             return ""
-        cancel = "interrupt" if self._compaction is None and self._retry is None else "cancel"
-        return f"{what} · {cancel_key} to {cancel}" if cancel_key else what
+        summarising = self._compaction is not None or self.activity in _SUMMARISING
+        cancel = "cancel" if summarising or self._retry is not None else "interrupt"
+        key = f" · {cancel_key} to {cancel}" if cancel_key else ""
+        lines = [what + key for what in wordings]
+        lines.append(wordings[-1] + (f" · {cancel_key}" if cancel_key else ""))
+        fitting = (line for line in lines if room_cells is None or len(line) <= room_cells)
+        return next(fitting, lines[-1])
 
-    def _what(self, now_s: float) -> str:
+    def _wordings(self, now_s: float) -> list[str]:
+        """What is going on, the longest wording first."""
         elapsed = _whole_seconds(now_s - self._since_s)
         if self._retry is not None and self._retry.due_s > now_s:
             left_s = ceil(self._retry.due_s - now_s)
-            return f"retrying ({self._retry.attempt}/{self._retry.max_attempts}) in {left_s}s"
+            return [f"retrying ({self._retry.attempt}/{self._retry.max_attempts}) in {left_s}s"]
         if self._compaction is not None or self.activity == "compacting":
             words = _COMPACTING[self._compaction or "manual"]
-            return f"{words} {elapsed}{self._part()}"
+            return [f"{words} {elapsed}{self._part()}", *self._short("compacting", elapsed)]
         if self.activity == "summarising_branch":
-            return f"summarising the branch {elapsed}"
+            words = f"summarising the branch {elapsed}{self._part()}"
+            return [words, *self._short("summarising", elapsed)]
         if self.activity == "retrying":
-            return "retrying"
+            return ["retrying"]
         if self.activity == "running":
-            return f"Working {elapsed}"
-        return f"running a command {elapsed}" if self._commands else ""
+            return [f"Working {elapsed}"]
+        return [f"running a command {elapsed}"] if self._commands else []
+
+    def _short(self, word: str, elapsed: str) -> list[str]:
+        progress = self._progress
+        short = [f"{word} {elapsed}{self._part()}"]
+        if progress is not None and progress.parts > 1:
+            short.append(f"{word} {elapsed}, {progress.part}/{progress.parts}")
+        return [*short, f"{word} {elapsed}"]
 
     def _part(self) -> str:
         progress = self._progress

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
+from pi_tui.agent.compaction_plan import CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import FAILED_TYPE
-from pi_tui.agent.compactor import CompactionPreview, CompactRequest
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM

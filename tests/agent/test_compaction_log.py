@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from pi_tui.agent.compaction_log import CompactionLog
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.files import FileLists, file_lists_text
 from pi_tui.core.compaction.parts import bounded_text, fitting_lists_text, high_tokens, summary_room
 from pi_tui.core.compaction.prepare import CompactionSettings

@@ -11,7 +11,7 @@ import asyncio
 
 import pytest
 
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.entries import CompactionEntry, CustomEntry, MessageEntry, entry_to_data
 from pi_tui.core.errors import CompactionError, ErrorKind, ProviderError

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from pi_tui.agent.auto_compaction import AutoCompaction
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.parts import fitting_keep_tokens
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.entries import CompactionEntry, CustomMessageEntry, MessageEntry

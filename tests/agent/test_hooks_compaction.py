@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import pi_tui
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prepare import CompactionPreparation, CompactionSettings
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import CompactionEnd, EntryAppended, Notice

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
 from pi_tui.core.entries import CompactionEntry, MessageEntry, SessionHeader
 from pi_tui.core.errors import ErrorKind, ProviderError

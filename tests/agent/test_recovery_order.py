@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from pi_tui.agent.compactor import CompactRequest
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.entries import CompactionEntry, ContextEditEntry, MessageEntry
 from pi_tui.core.errors import ErrorKind, ProviderError

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from rich.segment import Segment
 from textual.strip import Strip
 
@@ -12,6 +14,8 @@ from pi_tui.tui.editor.layout import EditorLayout
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 
+Line: TypeAlias = Sequence[Segment]
+
 
 class TextPanel(Panel[bool]):
     """Shows a plain text; title and text may be foreign. True: it was closed with Enter."""
@@ -20,7 +24,7 @@ class TextPanel(Panel[bool]):
         super().__init__(title, palette, keys)
         self._text = sanitise(text).rstrip("\n")
         self._layout_of = EditorLayout(lambda character: None)
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self._laid_out_for = -1
         self._top = 0
 
@@ -65,11 +69,16 @@ class TextPanel(Panel[bool]):
         if width == self._laid_out_for:
             return
         self._laid_out_for = width
-        rows = self._layout_of.rows(self._text, max(10, width - 2))
-        self._lines = ["".join(cell.shown for cell in row.cells) for row in rows]
+        self._lines = self.make_lines(max(10, width - 2))
         self._top = 0
+
+    def make_lines(self, width: int) -> list[Line]:
+        """The lines at a width; a subclass may put others before those of the text."""
+        ink = self.palette.ink("text")
+        rows = self._layout_of.rows(self._text, width)
+        return [[Segment("".join(cell.shown for cell in row.cells), ink)] for row in rows]
 
     def body_line(self, y: int, width: int) -> Strip:
         number = self._top + y
-        text = self._lines[number] if number < len(self._lines) else ""
-        return Strip([Segment(f"  {text}", self.palette.ink("text"))], cell_len(text) + 2)
+        line = self._lines[number] if number < len(self._lines) else ()
+        return Strip([Segment("  "), *line])

@@ -103,12 +103,18 @@ class EditorBuffer:
         self.cursor = len(self.text)
 
     def set_edited_text(self, text: str) -> None:
-        """Take the text back from another editor; pastes that are still in it stay collapsed."""
+        """Take the text back from another editor.
+
+        Pastes that are still in it stay collapsed; what is attached goes to its end.
+        """
         text = _LINE_END.sub("\n", text)
         if text == self.expanded():
             return
+        attached = ""
         for character in self.text:
             atom = self._atoms.get(character)
+            if atom is not None and not atom.text:
+                attached += character
             if atom is None or len(atom.text) < 2:
                 continue
             before, found, after = text.partition(atom.text)
@@ -116,7 +122,7 @@ class EditorBuffer:
                 text = self._protect(before) + character + after
         self._remember("replace")
         plain = len(text) > INSERT_CHARS and not _ATOM.search(text)
-        self.text = self._new_atom(text) if plain else self._protect(text)
+        self.text = (self._new_atom(text) if plain else self._protect(text)) + attached
         self.cursor = len(self.text)
 
     def clear(self) -> None:
@@ -154,6 +160,13 @@ class EditorBuffer:
         """Put text in the place of a part of the text; undoable."""
         self._remember("replace")
         self._splice(start, end, self._protect(text))
+
+    def attach(self, label: str) -> str:
+        """Insert something that shows as `label` and adds no text; the character it is here."""
+        self._remember("attach")
+        character = self._add_atom(Atom(label, ""))
+        self._splice(self.cursor, self.cursor, character)
+        return character
 
     def put_before(self, texts: list[str]) -> None:
         """Put messages in front of the draft, blank lines between; cursor at the end."""

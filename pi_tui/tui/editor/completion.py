@@ -23,12 +23,14 @@ class CompletionItem(Struct, frozen=True):
 class Completion(Struct, frozen=True):
     """Rows for the part of the text from `start` to the cursor.
 
-    `submits`: Enter on a row sends the text as well.
+    `submits`: Enter on a row sends the text as well. `common` is what Tab can put in the typed
+    part's place at once, because all rows begin with it.
     """
 
     start: int
     items: tuple[CompletionItem, ...]
     submits: bool = False
+    common: str = ""
 
 
 class Completer(Protocol):

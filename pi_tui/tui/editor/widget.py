@@ -267,14 +267,22 @@ class PromptEditor(Widget, can_focus=False):
             return True
         text, cursor = self.buffer.text, self.buffer.cursor
         completion = self._first(lambda c: c.complete_on_tab(text, cursor))
-        if completion is None:
+        if completion is None or not completion.items:
             return False
+        self.history.leave()
         if len(completion.items) == 1:
             self._take(completion, completion.items[0])
             return True
-        self.menu.update(completion, text[completion.start : cursor])
+        if completion.common:
+            self.buffer.replace(completion.start, cursor, completion.common)
+        self.menu.close()  # also forgets that the person has closed a list here
+        self.menu.update(completion, self.buffer.text[completion.start : self.buffer.cursor])
         self._resize()
         return True
+
+    def completions_ready(self) -> None:
+        """A completer may know more rows than before."""
+        self.changed()
 
     # ------------------------------------------------------------ layout
 

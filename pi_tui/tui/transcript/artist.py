@@ -10,20 +10,23 @@ from collections.abc import Sequence
 
 from rich.style import Style
 
-from pi_tui.core.numbers import compact_count, short_duration
+from pi_tui.core.numbers import short_duration
 from pi_tui.core.sanitise import reveal_line, sanitise, sanitise_line
 from pi_tui.core.transcript import (
     AssistantBlock,
-    Block,
+    CoveredBlock,
+    CoveredEndBlock,
     CustomBlock,
     NoticeBlock,
     ShellBlock,
+    ShownBlock,
     SummaryBlock,
     ThinkingBlock,
     ToolBlock,
     UserBlock,
 )
 from pi_tui.tui.theme import ThemeSource, TranscriptStyles, transcript_styles
+from pi_tui.tui.transcript.block_text import covered_title
 from pi_tui.tui.transcript.drawn import RIGHT_MARGIN_CELLS, Drawn
 from pi_tui.tui.transcript.key_hints import KeyHints
 from pi_tui.tui.transcript.lines_column import clipped_lines, plain_lines
@@ -37,6 +40,7 @@ from pi_tui.tui.transcript.rows import (
     Span,
     StackedColumn,
 )
+from pi_tui.tui.transcript.summary_view import SummaryView
 from pi_tui.tui.transcript.tool_view import ToolView
 from pi_tui.tui.transcript.wrap import wrap, wrap_text
 
@@ -55,7 +59,9 @@ class Artist:
         self._markdown = MarkdownRenderer(self.styles)
         self._thinking = MarkdownRenderer(self.styles, self.styles.thinking)
 
-    def draw(self, block: Block, width: int, *, expanded: bool, elapsed_ms: int | None) -> Drawn:
+    def draw(
+        self, block: ShownBlock, width: int, *, expanded: bool, elapsed_ms: int | None
+    ) -> Drawn:
         """Draw a block that is complete or changes only as a whole."""
         inner = self._inner(width)
         styles = self.styles
@@ -66,18 +72,22 @@ class Artist:
         if isinstance(block, ThinkingBlock):
             return self._plain(self._thoughts(block, inner, expanded), width)
         if isinstance(block, ToolBlock):
-            view = ToolView(styles, inner, expanded, self._keys.expand)
-            column = view.draw(block, elapsed_ms)
+            column = ToolView(styles, inner, expanded, self._keys.expand).draw(block, elapsed_ms)
             ink, ground = self._tool_styles(block)
             return self._barred(column, ink, ground, width)
         if isinstance(block, ShellBlock):
             return self._plain(self._shell(block, inner, expanded, elapsed_ms), width)
         if isinstance(block, SummaryBlock):
-            column = self._summary(block, inner, expanded)
+            summary = SummaryView(styles, self._markdown, inner, self._keys.expand)
+            column = summary.draw(block, expanded=expanded)
             return self._barred(column, styles.custom_label, styles.custom_ground, width)
         if isinstance(block, CustomBlock):
             column = self._custom(block, inner)
             return self._barred(column, styles.custom_label, styles.custom_ground, width)
+        if isinstance(block, CoveredBlock):
+            return self._plain(self._covered(block, inner, expanded), width)
+        if isinstance(block, CoveredEndBlock):
+            return self._plain(self._covered_end(block, inner), width)
         return self._plain(self._notice(block, inner), width)
 
     def streaming_column(self, block: AssistantBlock | ThinkingBlock, width: int) -> MarkdownColumn:
@@ -169,18 +179,25 @@ class Artist:
             spans += [(" · ", styles.dim), word] if spans else [word]
         return wrap(spans, width) if spans else []
 
-    def _summary(self, block: SummaryBlock, width: int, expanded: bool) -> Column:
-        styles = self.styles
-        title: list[Span] = [(summary_line(block), styles.custom_label)]
-        if not expanded:
-            title.append((f"  {self._keys.expand} shows it", styles.dim))
-            return FixedColumn(wrap(title, width))
-        return StackedColumn(
-            [
-                FixedColumn([*wrap(title, width), EMPTY_ROW]),
-                draw_markdown(block.summary, self._markdown, width),
-            ]
-        )
+    def _covered(self, block: CoveredBlock, width: int, expanded: bool) -> Column:
+        """A divider that says what is behind it, and how to get there."""
+        dim = self.styles.dim
+        sign = "▾" if expanded else "▸"
+        title: list[Span] = [(f"── {sign} {covered_title(block)} ", dim)]
+        used = sum(len(text) for text, _ in title)
+        hint = f"({self._keys.focus}, {self._keys.toggle}) "
+        if self._keys.focus and self._keys.toggle and used + len(hint) + 2 <= width:
+            title.append((hint, dim))
+            used += len(hint)
+        if used > width:
+            return FixedColumn(wrap_text(f"{sign} {covered_title(block)}", dim, width))
+        return FixedColumn([Row((*title, ("─" * (width - used), dim)))])
+
+    def _covered_end(self, block: CoveredEndBlock, width: int) -> Column:
+        title = "── ▴ end of what the summary stands for "
+        if len(title) > width:
+            title = "── ▴ "
+        return FixedColumn([Row(((title + "─" * (width - len(title)), self.styles.dim),))])
 
     def _custom(self, block: CustomBlock, width: int) -> Column:
         label = wrap_text(sanitise_line(block.custom_type), self.styles.custom_label, width)
@@ -194,22 +211,6 @@ class Artist:
         ink = self.styles.error if error else self.styles.warning
         spans: list[Span] = [("Error: " if error else "Warning: ", ink + Style(bold=True))]
         return FixedColumn(wrap([*spans, (text.expandtabs(4), ink)], width))
-
-
-def summary_line(block: SummaryBlock) -> str:
-    """One line about a summary, e.g. `compacted 84k → 9k tokens · 12s · $0.03`."""
-    if block.kind == "branch":
-        parts = ["branch summary"]
-    elif block.tokens_before is None:
-        parts = ["compacted"]
-    else:
-        after = f" → {compact_count(block.tokens_after)}" if block.tokens_after is not None else ""
-        parts = [f"compacted {compact_count(block.tokens_before)}{after} tokens"]
-    if block.duration_ms is not None:
-        parts.append(short_duration(block.duration_ms))
-    if block.cost:
-        parts.append(f"${block.cost:.2f}" if block.cost >= 0.01 else f"${block.cost:.4f}")
-    return " · ".join(parts)
 
 
 def earlier_lines(count: int, key: str) -> str:

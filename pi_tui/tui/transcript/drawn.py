@@ -19,14 +19,20 @@ RIGHT_MARGIN_CELLS = 1
 class Drawn:
     """Rows of one block at one width; row 0 is the margin. `lead` stands left of each other row."""
 
-    __slots__ = ("_ground", "_lead", "_strips", "_width", "column")
+    __slots__ = ("_dim", "_ground", "_lead", "_strips", "_width", "column")
 
     def __init__(self, column: Column, lead: Sequence[Span], ground: Style, width: int) -> None:
         self.column = column
         self._lead = lead
         self._ground = ground
         self._width = width
+        self._dim: Style | None = None
         self._strips: dict[int, tuple[Row, Strip]] = {}
+
+    def dim(self, style: Style) -> None:
+        """Show all of it in the colour of one style and on no ground of its own."""
+        self._dim = style
+        self._ground = BLANK_STYLE
 
     @property
     def height(self) -> int:
@@ -47,6 +53,9 @@ class Drawn:
         kept = self._strips.get(index)
         if kept is not None and kept[0] is row:
             return kept[1]
-        strip = row.indented(self._lead).strip(self._width, self._ground)
+        whole = row.indented(self._lead)
+        if self._dim is not None:
+            whole = Row(tuple((text, own + self._dim) for text, own in whole.spans))
+        strip = whole.strip(self._width, self._ground)
         self._strips[index] = (row, strip)
         return strip

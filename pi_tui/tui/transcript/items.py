@@ -2,6 +2,7 @@
 
 An item that was never drawn has an estimated height. Indexes never change: a removed item stays as
 an empty place. Drawing happens in `ensure`, so the number of drawn items follows what is looked at.
+The items behind a `CoveredBlock` are a fold: while that is closed they are hidden, with height 0.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from msgspec.structs import replace as with_changes
 
 from pi_tui.core.transcript import (
     AssistantBlock,
-    Block,
+    CoveredBlock,
+    CoveredEndBlock,
     NoticeBlock,
     ShellBlock,
+    ShownBlock,
     SummaryBlock,
     ThinkingBlock,
     ToolBlock,
@@ -35,10 +38,11 @@ class Item:
     """One block. `pieces` are texts that arrived and are not in the block yet."""
 
     __slots__ = (
-        "block", "column", "drawn", "exact", "generation", "pieces", "shown_whole", "started_s",
+        "block", "column", "drawn", "exact", "fold", "generation", "pieces", "shown_whole",
+        "started_s",
     )  # fmt: skip
 
-    def __init__(self, block: Block | None) -> None:
+    def __init__(self, block: ShownBlock | None) -> None:
         self.block = block
         self.pieces: list[str] = []
         self.drawn: Drawn | None = None
@@ -47,6 +51,8 @@ class Item:
         self.exact = False
         self.shown_whole: bool | None = None
         self.started_s: float | None = None
+        self.fold: int | None = None
+        """The index of the `CoveredBlock` it is behind."""
 
 
 class Items:
@@ -68,6 +74,9 @@ class Items:
         self._kept: OrderedDict[int, int] = OrderedDict()
         self._kept_rows = 0
         self._now_s = 0.0
+        self._folds: dict[int, int] = {}
+        self.revision = 0
+        """Grows with each change of what the blocks say."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -82,31 +91,48 @@ class Items:
 
     # ------------------------------------------------------------ changes
 
-    def set_blocks(self, blocks: Sequence[Block]) -> None:
+    def set_blocks(self, blocks: Sequence[ShownBlock]) -> None:
         """Hold these blocks instead; what people opened or closed stays so."""
-        shown_whole = {
-            item.block.key: item.shown_whole
+        kept = {
+            item.block.key: item
             for item in self._items
-            if item.block is not None and item.shown_whole is not None
+            if item.block is not None
+            and (item.shown_whole is not None or item.started_s is not None)
         }
         self._items = [Item(block) for block in blocks]
         self._index = {block.key: index for index, block in enumerate(blocks)}
         self._users = [i for i, block in enumerate(blocks) if isinstance(block, UserBlock)]
-        for key, whole in shown_whole.items():
+        for key, old in kept.items():
             if key in self._index:
-                self._items[self._index[key]].shown_whole = whole
+                item = self._items[self._index[key]]
+                item.shown_whole, item.started_s = old.shown_whole, old.started_s
+        self._find_folds(blocks)
+        self.revision += 1
         width = self.width
-        self.heights = Heights(estimated_rows(block, width) for block in blocks)
+        self.heights = Heights(
+            0 if self.is_hidden(index) else estimated_rows(block, width)
+            for index, block in enumerate(blocks)
+        )
         self.running = {i for i, block in enumerate(blocks) if is_running(block)}
         self._dirty.clear()
         self._kept.clear()
         self._kept_rows = 0
 
-    def append(self, block: Block) -> int:
+    def _find_folds(self, blocks: Sequence[ShownBlock]) -> None:
+        self._folds.clear()
+        for index, block in enumerate(blocks):
+            if isinstance(block, CoveredBlock):
+                end = min(len(blocks), index + 1 + block.blocks)
+                self._folds[index] = end
+                for at in range(index + 1, end):
+                    self._items[at].fold = index
+
+    def append(self, block: ShownBlock) -> int:
         """Add a block at the end. One with a key that is there already takes its place."""
         if block.key in self._index:
             self.replace(block.key, block)
             return self._index[block.key]
+        self.revision += 1
         index = len(self._items)
         self._items.append(Item(block))
         self._index[block.key] = index
@@ -116,12 +142,13 @@ class Items:
         self._note_running(index, block)
         return index
 
-    def replace(self, key: str, block: Block) -> None:
+    def replace(self, key: str, block: ShownBlock) -> None:
         """Put a block, maybe with another key, in the place of one. Unknown keys append."""
         index = self._index.get(key)
         if index is None:
             self.append(block)
             return
+        self.revision += 1
         item = self._items[index]
         text_so_far = self._text(item)
         old, item.block = item.block, block
@@ -150,6 +177,7 @@ class Items:
         index = self._index.get(key)
         if index is None or not delta:
             return
+        self.revision += 1
         item = self._items[index]
         item.pieces.append(delta)
         if item.column is not None:
@@ -168,6 +196,7 @@ class Items:
         index = self._index.pop(key, None)
         if index is None:
             return
+        self.revision += 1
         item = self._items[index]
         item.block = item.column = None
         item.pieces = []
@@ -175,7 +204,7 @@ class Items:
         self.running.discard(index)
         self._dirty.add(index)
 
-    def block(self, key: str) -> Block | None:
+    def block(self, key: str) -> ShownBlock | None:
         """The block as it is now, with all text that arrived."""
         index = self._index.get(key)
         return None if index is None else self.block_at(index)
@@ -183,7 +212,7 @@ class Items:
     def index_of(self, key: str) -> int | None:
         return self._index.get(key)
 
-    def block_at(self, index: int) -> Block | None:
+    def block_at(self, index: int) -> ShownBlock | None:
         item = self._items[index]
         block = item.block
         if item.pieces and block is not None:
@@ -195,6 +224,57 @@ class Items:
             item.block = block
             item.pieces = []
         return block
+
+    # ------------------------------------------------------------ folds
+
+    def is_hidden(self, index: int) -> bool:
+        """True for what is behind a closed `CoveredBlock`."""
+        fold = self._items[index].fold
+        return fold is not None and not self.shows_whole(fold)
+
+    def fold_of(self, index: int) -> int | None:
+        """The index of the `CoveredBlock` before an item that is behind one."""
+        return self._items[index].fold
+
+    def fold_range(self, index: int) -> range:
+        """The indexes behind a `CoveredBlock`; none for another item."""
+        return range(index + 1, self._folds.get(index, index + 1))
+
+    def after(self, index: int) -> int:
+        """The next index that is not hidden; the number of items at the end."""
+        if index in self._folds and not self.shows_whole(index):
+            return self._folds[index]
+        return index + 1
+
+    def before(self, index: int) -> int:
+        """The index before that is not hidden; -1 at the start."""
+        before = index - 1
+        if before >= 0 and self.is_hidden(before):
+            fold = self._items[before].fold
+            assert fold is not None
+            return fold
+        return before
+
+    def _fold_toggled(self, index: int) -> None:
+        """Give the items behind it their heights, or none."""
+        inside = self.fold_range(index)
+        for at in inside:
+            item = self._items[at]
+            item.exact = False
+            item.generation = 0
+            if item.drawn is not None:
+                item.drawn = item.column = None
+                self._keep(at, 0)
+        self.heights = Heights(
+            self.heights[at]
+            if at not in inside
+            else (0 if self.is_hidden(at) else self._estimate(at))
+            for at in range(len(self._items))
+        )
+
+    def _estimate(self, index: int) -> int:
+        block = self.block_at(index)
+        return 0 if block is None else estimated_rows(block, self.width)
 
     # ------------------------------------------------------------ looks
 
@@ -213,9 +293,18 @@ class Items:
         block = self._items[index].block
         if block is None or not is_collapsible(block):
             return False
-        self._items[index].shown_whole = not self._shows_whole(index)
+        self._items[index].shown_whole = not self.shows_whole(index)
         self._forget(index)
+        if isinstance(block, CoveredBlock):
+            self._fold_toggled(index)
         return True
+
+    def open(self, index: int) -> None:
+        """Show the whole of one block, and what hides it."""
+        fold = self._items[index].fold
+        for at in (index,) if fold is None else (fold, index):
+            if not self.shows_whole(at):
+                self.toggle(at)
 
     def set_all(self, *, thinking: bool | None = None, tools: bool | None = None) -> None:
         """Open or close all thinking or all the rest; single blocks follow."""
@@ -225,7 +314,7 @@ class Items:
             self.tools_expanded = tools
         for index, item in enumerate(self._items):
             block = item.block
-            if block is None or not is_collapsible(block):
+            if block is None or not is_collapsible(block) or isinstance(block, CoveredBlock):
                 continue
             if (tools if not isinstance(block, ThinkingBlock) else thinking) is not None:
                 item.shown_whole = None
@@ -250,7 +339,7 @@ class Items:
         """Bring heights in line with what changed."""
         for index in self._dirty:
             item = self._items[index]
-            if item.block is None:
+            if item.block is None or self.is_hidden(index):
                 self._keep(index, 0)
                 item.drawn = None
                 self.heights.set(index, 0)
@@ -263,10 +352,9 @@ class Items:
         self._dirty.clear()
 
     def ensure(self, index: int) -> Drawn | None:
-        """The item as drawn, with its height made exact; None for an empty place."""
+        """The item as drawn, with its height made exact; None for an empty or hidden place."""
         item = self._items[index]
-        block = item.block
-        if block is None:
+        if item.block is None or self.is_hidden(index):
             return None
         drawn = item.drawn
         if drawn is None or item.generation != self._generation:
@@ -288,20 +376,26 @@ class Items:
         if (
             isinstance(block, AssistantBlock | ThinkingBlock)
             and block.streaming
-            and (isinstance(block, AssistantBlock) or self._shows_whole(index))
+            and (isinstance(block, AssistantBlock) or self.shows_whole(index))
         ):
             item.column = self.artist.streaming_column(block, self.width)
             return self.artist.draw_streaming(item.column, self.width)
         elapsed_ms = None
         if item.started_s is not None and index in self.running:
             elapsed_ms = 1000 * int(self._now_s - item.started_s)
-        whole = self._shows_whole(index)
-        return self.artist.draw(block, self.width, expanded=whole, elapsed_ms=elapsed_ms)
+        whole = self.shows_whole(index)
+        drawn = self.artist.draw(block, self.width, expanded=whole, elapsed_ms=elapsed_ms)
+        if item.fold is not None and not isinstance(block, CoveredEndBlock):
+            drawn.dim(self.artist.styles.dim)
+        return drawn
 
-    def _shows_whole(self, index: int) -> bool:
+    def shows_whole(self, index: int) -> bool:
+        """True for an item that is open, or would be if it could be opened."""
         item = self._items[index]
         if item.shown_whole is not None:
             return item.shown_whole
+        if isinstance(item.block, CoveredBlock):
+            return False
         return self.thinking_shown if isinstance(item.block, ThinkingBlock) else self.tools_expanded
 
     def _forget(self, index: int) -> None:
@@ -321,7 +415,7 @@ class Items:
         item.pieces = []
         return text
 
-    def _note_running(self, index: int, block: Block) -> None:
+    def _note_running(self, index: int, block: ShownBlock) -> None:
         if is_running(block):
             self.running.add(index)
         else:
@@ -336,19 +430,19 @@ class Items:
             self._items[oldest].drawn = self._items[oldest].column = None
 
 
-def is_collapsible(block: Block) -> bool:
+def is_collapsible(block: ShownBlock) -> bool:
     if isinstance(block, ThinkingBlock):
         return not block.redacted
-    return isinstance(block, ToolBlock | ShellBlock | SummaryBlock)
+    return isinstance(block, ToolBlock | ShellBlock | SummaryBlock | CoveredBlock)
 
 
-def is_running(block: Block) -> bool:
+def is_running(block: ShownBlock) -> bool:
     if isinstance(block, ToolBlock):
         return block.state == "running"
     return isinstance(block, ShellBlock) and block.running
 
 
-def estimated_rows(block: Block, width: int) -> int:
+def estimated_rows(block: ShownBlock, width: int) -> int:
     """A guess at the height of a block, cheap enough for ten thousand of them."""
     if isinstance(block, AssistantBlock | ThinkingBlock | UserBlock):
         margin = 4 if isinstance(block, UserBlock) else 2
@@ -357,4 +451,4 @@ def estimated_rows(block: Block, width: int) -> int:
         return 3 if block.name == "read" else 7
     if isinstance(block, NoticeBlock):
         return 2 + len(block.text) // width
-    return 3 if isinstance(block, SummaryBlock) else 8
+    return 3 if isinstance(block, SummaryBlock | CoveredBlock | CoveredEndBlock) else 8

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KeyHints:
-    """What people press to see more: tool output and summaries, thinking, the end."""
+    """What people press to see more: tool output and summaries, thinking, the end.
+
+    `focus` goes to a block that can be opened; `toggle`, `copy` and `leave` are for the one that
+    has the focus.
+    """
 
     expand: str = "ctrl+o"
     thinking: str = "ctrl+t"
     latest: str = "ctrl+end"
+    focus: str = "alt+shift+up"
+    toggle: str = "enter"
+    copy: str = "ctrl+x"
+    leave: str = "esc"

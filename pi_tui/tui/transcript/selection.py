@@ -36,12 +36,17 @@ def highlighted(strip: Strip, selection: Selection, place: Place, style: Style) 
     span = selection.get_span(line_number(place))
     if span is None:
         return strip
-    text = strip.text
     start, end = span
     if end == -1:
-        end = max(start, len(text.rstrip()))
+        end = max(start, len(strip.text.rstrip()))
+    return restyled(strip, start, end, style)
+
+
+def restyled(strip: Strip, start: int, end: int, style: Style) -> Strip:
+    """The strip with a style on some of its characters."""
     if end <= start:
         return strip
+    text = strip.text
     first, last = cell_len(text[:start]), cell_len(text[:end])
     selected = [
         Segment(piece, own + style if own else style, control)

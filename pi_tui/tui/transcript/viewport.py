@@ -60,10 +60,11 @@ class Viewport:
         index, row = self.top
         row += rows
         while row < 0 and index > 0:
-            index -= 1
+            index = self._items.before(index)
             row += self._exact_height(index)
-        while row >= (size := self._exact_height(index)) and index < len(self._items) - 1:
-            index, row = index + 1, row - size
+        last = len(self._items)
+        while row >= (size := self._exact_height(index)) and self._items.after(index) < last:
+            index, row = self._items.after(index), row - size
         self.top = Place(index, max(0, row))
         self.layout(height)
 
@@ -78,6 +79,31 @@ class Viewport:
         """Put an item at the top; its margin is left out."""
         self.following = False
         self.top = Place(index, min(1, max(0, self._exact_height(index) - 1)))
+
+    def show_row(self, index: int, row: int, height: int) -> None:
+        """Bring one row into sight, a third down the window, unless it is in sight already."""
+        if Place(index, row) in self._sight(height):
+            return
+        self.following = False
+        self.top = Place(index, row)
+        self.move(-(height // 3), height)
+
+    def show_item(self, index: int, height: int) -> None:
+        """Bring an item into sight, all of it where it fits, moving as little as possible."""
+        size = self._exact_height(index)
+        seen = [place.row for place in self._sight(height) if place.item == index]
+        if seen and (len(seen) >= size - 1 or (seen[0] <= 1 and len(seen) >= height - 1)):
+            return
+        if index < self.top.item or (index == self.top.item and self.top.row > 1):
+            self.move_to_item(index)
+            return
+        # One row more than needed: the last line of the window may hold a hint.
+        self.following = False
+        self.top = Place(index, 0)
+        self.move(-max(0, height - size - 1), height)
+
+    def _sight(self, height: int) -> list[Place]:
+        return self.layout(height)[: max(1, height - 1)]
 
     def neighbour(self, indexes: list[int], step: int) -> int | None:
         """The nearest of some rising item indexes above (-1) or below (1) the top."""
@@ -94,6 +120,8 @@ class Viewport:
 
     def _settle_top(self) -> None:
         index = min(self.top.item, len(self._items) - 1)
+        if self._items.is_hidden(index):  # it was folded away: stay at the fold
+            index = self._items.fold_of(index) or 0
         row = self.top.row if index == self.top.item else 0
         guess, was_exact = self._items.heights[index], self._items[index].exact
         size = self._exact_height(index)
@@ -111,22 +139,22 @@ class Viewport:
         while len(places) < height and index < len(self._items):
             size = self._exact_height(index)
             places += [Place(index, at) for at in range(row, min(size, row + height - len(places)))]
-            index, row = index + 1, 0
+            index, row = self._items.after(index), 0
         return places
 
     def _up_from_end(self, height: int) -> Place:
-        index, left = len(self._items) - 1, height
+        index, left = self._items.before(len(self._items)), height
         while True:
             left -= self._exact_height(index)
             if left <= 0 or index == 0:
                 return Place(index, max(0, -left))
-            index -= 1
+            index = self._items.before(index)
 
     def _is_end(self, place: Place) -> bool:
         if place.row < self._items.heights[place.item] - 1:
             return False
         heights = self._items.heights
-        return all(heights[index] == 0 for index in range(place.item + 1, len(heights)))
+        return heights.top(place.item + 1) == heights.total
 
     def _exact_height(self, index: int) -> int:
         drawn = self._items.ensure(index)

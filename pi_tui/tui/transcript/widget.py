@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, overload
 
-from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.await_remove import AwaitRemove
 from textual.geometry import Offset, Region, Size
@@ -21,11 +21,15 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pi_tui.core.transcript import Block
+from pi_tui.core.transcript import ShownBlock
 from pi_tui.tui.theme import PLAIN, ThemeSource
 from pi_tui.tui.transcript.artist import Artist
+from pi_tui.tui.transcript.block_text import copied_block
+from pi_tui.tui.transcript.finder import Finder
+from pi_tui.tui.transcript.focus import BlockFocus
 from pi_tui.tui.transcript.items import Items
 from pi_tui.tui.transcript.key_hints import KeyHints
+from pi_tui.tui.transcript.overlay import focus_label, with_focus_mark, with_hits, with_label
 from pi_tui.tui.transcript.selection import (
     copied_text,
     highlighted,
@@ -71,6 +75,8 @@ class Transcript(ScrollView, can_focus=False):
         self._clock = clock
         self._items = Items(Artist(theme, self._key_hints), show_thinking=show_thinking)
         self._viewport = Viewport(self._items)
+        self._focus = BlockFocus(self._items, self._viewport)
+        self._finder = Finder(self._items, self._viewport)
         self._places: list[Place] = []
         self._frame: list[Strip] = []
         self._frame_size = Size(0, 0)
@@ -83,28 +89,39 @@ class Transcript(ScrollView, can_focus=False):
 
     # ------------------------------------------------------------ blocks
 
-    def set_blocks(self, blocks: Sequence[Block], *, keep_position: bool = False) -> None:
+    def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None:
         """Show these blocks instead, at their end or, when they hold it, at the present place."""
-        top = self._viewport.top
-        block = self._items.block_at(top.item) if top.item < len(self._items) else None
+        anchor = self._anchor() if keep_position and not self._viewport.following else None
         self._items.set_blocks(blocks)
-        index = self._items.index_of(block.key) if block is not None else None
-        if keep_position and not self._viewport.following and index is not None:
-            self._viewport.top = Place(index, top.row)
+        self._finder.forget_places()
+        index = self._items.index_of(anchor[0]) if anchor is not None else None
+        if anchor is not None and index is not None:
+            if (fold := self._items.fold_of(index)) is not None:
+                self._items.open(fold)  # what is being read must not vanish
             self._items.ensure(index)
+            self._viewport.top = Place(index, anchor[1])
         else:
             self._viewport.following = True
         self._unseen = 0
         self.screen_selection_cleared()
         self._changed()
 
-    def append(self, block: Block) -> None:
+    def _anchor(self) -> tuple[str, int] | None:
+        """The key of the topmost block that is still there, and the row of it at the top."""
+        top = self._viewport.top
+        for index in range(top.item, len(self._items)):
+            block = self._items.block_at(index)
+            if block is not None and not self._items.is_hidden(index):
+                return block.key, top.row if index == top.item else 0
+        return None
+
+    def append(self, block: ShownBlock) -> None:
         """Add a block at the end."""
         self._items.append(block)
         self._unseen += 1
         self._changed()
 
-    def replace(self, key: str, block: Block) -> None:
+    def replace(self, key: str, block: ShownBlock) -> None:
         """Put a block in the place of another; its key may be a new one. Unknown keys append."""
         self._items.replace(key, block)
         self._changed()
@@ -131,7 +148,7 @@ class Transcript(ScrollView, can_focus=False):
         self._changed()
         return None
 
-    def block(self, key: str) -> Block | None:
+    def block(self, key: str) -> ShownBlock | None:
         """The block with that key as it is now."""
         return self._items.block(key)
 
@@ -183,6 +200,62 @@ class Transcript(ScrollView, can_focus=False):
         self._changed()
         return True
 
+    # ------------------------------------------------------------ focus
+
+    @property
+    def has_focused_block(self) -> bool:
+        """True while a block is marked that `toggle_focused` and `focused_text` are about."""
+        return self._focus.index is not None
+
+    def focus_block(self, step: int) -> bool:
+        """Mark the next block that can be opened, above (-1) or below (1); False: there is none."""
+        self._items.settle()
+        moved = self._focus.move(step, self.size.height)
+        if moved:
+            self._changed()
+        return moved
+
+    def leave_focus(self) -> bool:
+        """Mark no block any more; False when none was."""
+        had = self.has_focused_block
+        self._focus.leave()
+        self._changed()
+        return had
+
+    def toggle_focused(self) -> bool:
+        """Open or close the marked block; False when there is none."""
+        index = self._focus.index
+        return index is not None and self._toggle_item(index)
+
+    def focused_text(self) -> str:
+        """The whole text of the marked block, safe to copy; of a divider, of all behind it."""
+        return copied_block(self._focus.blocks())
+
+    # ------------------------------------------------------------ search
+
+    @property
+    def found(self) -> tuple[int, int]:
+        """The number of the hit in sight, from 1, and how many hits there are."""
+        return self._finder.position
+
+    async def find(self, query: str) -> bool:
+        """Search all blocks and go to the nearest hit; False when a later search overtook it."""
+        self._items.settle()
+        current = await self._finder.find(query, self.size.height)
+        self._changed()
+        return current
+
+    async def find_next(self, step: int) -> None:
+        """Go to the hit after (1) or before (-1) the present one."""
+        self._items.settle()
+        await self._finder.step(step, self.size.height)
+        self._changed()
+
+    def end_find(self) -> None:
+        """Mark no hits any more; the place stays."""
+        self._finder.close()
+        self._changed()
+
     # ------------------------------------------------------------ scrolling
 
     @property
@@ -223,7 +296,8 @@ class Transcript(ScrollView, can_focus=False):
         return self._to_user_message(1)
 
     def _to_user_message(self, step: int) -> bool:
-        users = [index for index in self._items.users if self._items[index].block is not None]
+        items = self._items
+        users = [i for i in items.users if items[i].block is not None and not items.is_hidden(i)]
         index = self._viewport.neighbour(users, step)
         if index is None:
             return False
@@ -325,28 +399,40 @@ class Transcript(ScrollView, can_focus=False):
         selection = self.text_selection
         chosen = self.screen.get_component_rich_style("screen--selection") if selection else None
         lines: list[Strip] = []
+        marks = self._finder.marks(self._places)
+        styles = self._items.artist.styles
+        focused = self._focus.index
         for place in self._places:
             drawn = self._items.ensure(place.item)
             if drawn is None:
                 continue
             strip = drawn.strip(place.row).apply_style(base)
+            if place.item == focused and place.row > 0:
+                strip = with_focus_mark(strip, place.row, base, styles)
+            if place in marks:
+                strip = with_hits(strip, marks[place], styles)
             if selection is not None and chosen is not None:
                 strip = highlighted(strip, selection, place, chosen)
             lines.append(strip.apply_offsets(0, line_number(place)))
         blank = Strip.blank(size.width, base)
         lines += [blank] * (size.height - len(lines))
-        if not self._viewport.following and size.height > 1:
+        if focused is not None and size.height > 1:
+            label = focus_label(self._key_hints, size.width)
+            lines[-1] = with_label(lines[-1], label, size.width, self._hint_style)
+        elif not self._viewport.following and size.height > 1:
             lines[-1] = self._with_jump_hint(lines[-1], size.width)
         return lines
+
+    @property
+    def _hint_style(self) -> Style:
+        return self.rich_style + self._items.artist.styles.jump_hint
 
     def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
         new = f"{self._unseen} new · " if self._unseen else ""
         label = f" ↓ {new}jump to latest ({self._key_hints.latest}) "
         if len(label) > width:
             label = " ↓ "
-        start = (width - len(label)) // 2
-        hint = Strip([Segment(label, self.rich_style + self._items.artist.styles.jump_hint)])
-        return Strip.join([strip.crop(0, start), hint, strip.crop(start + len(label), width)])
+        return with_label(strip, label, width, self._hint_style)
 
     def _sync_scrollbar(self, size: Size) -> None:
         """Tell the scrollbar; no layout is needed, as it takes the same room always."""

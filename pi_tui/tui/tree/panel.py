@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
@@ -20,6 +21,7 @@ from textual.strip import Strip
 from pi_tui.agent.navigator import NavigateRequest
 from pi_tui.core.errors import PiTuiError
 from pi_tui.core.protocols import TokenEstimator
+from pi_tui.core.sanitise import sanitise_line
 from pi_tui.core.tree_view import TreeView
 from pi_tui.tui.dialogs.panel import Panel
 from pi_tui.tui.keys import KeyMap
@@ -380,6 +382,10 @@ class TreePanel(Panel[NavigateRequest]):
             return self.tree_keys.help_line(room)
         return clip(text, room)
 
+    def render_line(self, y: int) -> Strip:
+        # The ground of the theme, as the preview beside it has.
+        return super().render_line(y).apply_style(self.rich_style)
+
     def body_line(self, y: int, width: int) -> Strip:
         if y == 0:
             return self._head_line(width)
@@ -407,8 +413,9 @@ class TreePanel(Panel[NavigateRequest]):
         room = max(1, width - len(status) - 1)
         typing = self.keyboard == "search"
         if text:
-            status = status if room >= width // 2 else ""
-            left = told_line(text, role, width - len(status) - 1, self.palette)
+            if cell_len(sanitise_line(text)) + 2 > room:
+                status, room = "", width  # what is told is read once, the place at any time
+            left = told_line(text, role, room, self.palette)
         elif self.keyboard == "label":
             left = input_line("label: ", self.label_input, room, self.palette, typing=True)
         elif self.path_preview.active:

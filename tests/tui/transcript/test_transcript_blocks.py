@@ -12,10 +12,11 @@ from pi_tui.core.transcript import (
     UserBlock,
 )
 from pi_tui.resources.themes import load_theme
-from pi_tui.tui.transcript.artist import Artist, summary_line
+from pi_tui.tui.transcript.artist import Artist
 from pi_tui.tui.transcript.diff_lines import DiffLine, parse_diff
 from pi_tui.tui.transcript.drawn import Drawn
 from pi_tui.tui.transcript.key_hints import KeyHints
+from pi_tui.tui.transcript.summary_view import summary_line
 
 ARTIST = Artist(load_theme("dark"), KeyHints())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import SimpleNamespace
@@ -268,8 +269,6 @@ class TreeApp(App[None], inherit_bindings=False):
             panel.set_available_rows(event.size.height)
 
     def spawn(self, work: Any) -> Any:
-        import asyncio
-
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.append(task)
         return task
@@ -318,8 +317,10 @@ class Desk:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        names = {" ": "space", "/": "slash", '"': "quotation_mark", ":": "colon", ".": "full_stop"}
-        await self.press(*[names.get(char, char) for char in text])
+        """Type characters as fast as a terminal may deliver them."""
+        for char in text:
+            self.panel.key(normalise_key("space" if char == " " else char), char)
+        await self.pilot.pause()
 
     async def searched(self) -> None:
         """Wait until the search has gone through everything."""

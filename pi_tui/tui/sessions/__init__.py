@@ -1,0 +1,1 @@
+"""The session picker: list, search, rename, delete."""

@@ -1,0 +1,155 @@
+"""From Enter to the new place: the questions, each step back, and what ends in the editor."""
+
+import pytest
+
+from pi_tui.agent.navigator import NavigationPreview
+from pi_tui.core.events import SessionReplaced
+from pi_tui.tui.tree.summary_choice import branch_facts
+
+
+async def choose(desk, entry_id):
+    desk.view.select(entry_id)
+    await desk.press("enter")
+
+
+async def test_the_current_leaf_is_already_there(open_tree):
+    async with open_tree() as desk:
+        await desk.press("enter")
+        assert desk.panel is None
+        assert desk.ui.notices == [("info", "already at this point")]
+        assert desk.session.requests == []
+
+
+async def test_without_a_summary_a_user_message_comes_back_for_editing(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "u2")
+        assert "Summarise the branch you leave?" in desk.screen
+        await desk.pilot.pause()
+        assert "4 entries left behind · about 12k tokens" in desk.screen
+        await desk.press("enter")
+        (request,) = desk.session.requests
+        assert (request.target_id, request.summarize) == ("u2", False)
+        assert desk.session.tree.leaf_id == "a2"
+        assert desk.ui.editor_texts == ["fix the lexer"]
+        assert desk.ui.notices == [("info", "it moved")]
+        assert desk.panel is None
+
+
+async def test_arrows_do_not_wrap_in_the_question(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("up")
+        assert "→ no summary" in desk.screen
+        await desk.press("down", "down", "down", "down")
+        assert "→ summarise with own instructions" in desk.screen
+
+
+async def test_every_escape_is_exactly_one_step_and_instructions_are_kept(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("down", "down", "enter")
+        assert "What should the summary look at?" in desk.screen
+        await desk.type("the lexer")
+        await desk.press("ctrl+j")
+        await desk.type("Only that")
+        await desk.press("escape")
+        assert "→ summarise with own instructions (as typed before)" in desk.screen
+        await desk.press("escape")
+        assert "Session Tree" in desk.screen and desk.view.selected_id == "a3"
+        await desk.press("enter", "down", "down", "enter")
+        assert "Only that" in desk.screen
+        await desk.press("enter")
+        (request,) = desk.session.requests
+        assert request.summarize and request.custom_instructions == "the lexer\nOnly that"
+
+
+async def test_the_external_editor_gets_the_instructions(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("down", "down", "enter")
+        await desk.type("look")
+        await desk.press("ctrl+g", "enter")
+        assert desk.app.edited == ["look"]
+        assert desk.session.requests[0].custom_instructions == "look edited"
+
+
+async def test_the_answer_can_be_remembered_for_the_session(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("down", "space", "enter")
+        assert desk.session.requests[-1].summarize
+        desk.app.navigator.open()
+        await desk.pilot.pause()
+        await choose(desk, "a5")
+        assert len(desk.session.requests) == 2 and desk.session.requests[-1].summarize
+
+
+@pytest.mark.parametrize("entry_id", ["a3", "u1"])
+async def test_the_setting_skips_the_question(open_tree, entry_id):
+    async with open_tree() as desk:
+        desk.session.branch_skip_prompt = True
+        await choose(desk, entry_id)
+        assert [one.summarize for one in desk.session.requests] == [False]
+
+
+async def test_nothing_is_asked_when_nothing_is_left(open_tree):
+    async with open_tree(leaf_id="a2") as desk:
+        await choose(desk, "a5")
+        assert len(desk.session.requests) == 1 and desk.session.previews == 0
+
+
+async def test_a_cancelled_summary_comes_back_to_the_same_entry(open_tree):
+    async with open_tree() as desk:
+        desk.session.outcomes = ["cancelled"]
+        await choose(desk, "a3")
+        await desk.press("down", "enter")
+        await desk.pilot.pause()
+        assert "Session Tree" in desk.screen and desk.view.selected_id == "a3"
+        await desk.press("escape")
+        assert desk.panel is None and not desk.app.navigator.is_open
+
+
+async def test_a_failed_move_is_told_and_closes(open_tree):
+    async with open_tree() as desk:
+        desk.session.outcomes = ["failed"]
+        await choose(desk, "a3")
+        await desk.press("enter")
+        assert desk.panel is None and desk.ui.notices == [("error", "it failed")]
+
+
+async def test_it_opens_once_and_remembers_its_view(open_tree):
+    async with open_tree() as desk:
+        desk.app.navigator.open()
+        await desk.pilot.pause()
+        assert len(desk.app.panels) == 1
+        await desk.press("ctrl+t", "v", "escape", "escape")
+        assert not desk.app.navigator.is_open
+        desk.app.navigator.open()
+        await desk.pilot.pause()
+        assert desk.view.filter == "no-tools"
+
+
+async def test_the_filter_of_the_settings_opens(open_tree):
+    def prepare(app):
+        app.tree_filter = "user-only"
+
+    async with open_tree(prepare=prepare) as desk:
+        assert "[user-only]" in desk.screen and desk.view.selected_id == "u3"
+
+
+async def test_another_session_closes_it(open_tree):
+    async with open_tree() as desk:
+        desk.session.emit(SessionReplaced("new"))
+        await desk.pilot.pause()
+        assert desk.panel is None
+
+
+def test_what_is_left_is_said_in_one_line():
+    assert branch_facts(NavigationPreview(1, 0, False)) == (
+        "1 entry left behind, nothing in them to summarise"
+    )
+    preview = NavigationPreview(9, 200_000, True, left_out_messages=3, modified_files=("a", "b"))
+    assert branch_facts(preview) == (
+        "9 entries left behind · about 200k tokens · 2 changed files stay"
+        " · the oldest 3 messages do not fit a summary"
+    )
