@@ -131,7 +131,7 @@ class AppActions:
         app = self._app
         text = app.transcript.focused_text()
         if text and app.ui.put_on_clipboard(text):
-            app.ui.notify("info", f"copied: {len(text):,} characters")
+            app.transcript.note_at_focus(f"copied {len(text):,} characters")
 
     def _exit(self) -> bool:
         if self._app.editor.buffer.text:

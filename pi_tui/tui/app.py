@@ -25,6 +25,7 @@ from pi_tui.core.errors import PiTuiError, StorageError
 from pi_tui.core.sanitise import sanitise
 from pi_tui.core.transcript import Block, NoticeBlock, UserBlock, blocks_of
 from pi_tui.core.tree import SessionTree
+from pi_tui.core.tree_shape import TreeFilter
 from pi_tui.tui.actions import AppActions
 from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
 from pi_tui.tui.command_ui import TuiCommandUI
@@ -47,8 +48,9 @@ from pi_tui.tui.palette import Palette
 from pi_tui.tui.prompt import PromptDesk
 from pi_tui.tui.queue_view import QueueView
 from pi_tui.tui.terminal import TerminalGuard, hold_terminal
-from pi_tui.tui.theme import PLAIN, textual_theme
+from pi_tui.tui.theme import PLAIN, ThemeSource, textual_theme
 from pi_tui.tui.transcript import KeyHints, Transcript
+from pi_tui.tui.tree.flow import TreeNavigator
 from pi_tui.tui.view_state import StatusState, spinner
 
 T = TypeVar("T")
@@ -110,6 +112,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.desk = PromptDesk(session, registry, self.ui, self.editor, self.spawn)
         self.actions = AppActions(self)
         self.external_editor = ExternalEditor(options.editor_command)
+        self.navigator = TreeNavigator(self)
         self.crash: BaseException | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._panels: list[Panel[Any]] = []
@@ -319,6 +322,26 @@ class PiTuiApp(App[None], inherit_bindings=False):
         """Stop until the shell continues the program."""
         if isinstance(self._driver, TerminalDriver):
             self._driver.suspend_process()
+
+    # ------------------------------------------------------------ what the tree navigator needs
+
+    @property
+    def theme_source(self) -> ThemeSource:
+        return self.options.theme or PLAIN
+
+    @property
+    def tree_filter(self) -> TreeFilter:
+        return self.options.tree_filter
+
+    def run_command(self, text: str) -> None:
+        """Run a command line in the background."""
+        self.desk.run_command(text)
+
+    async def edit_text(self, text: str) -> str | None:
+        """Have the person edit a text in the external editor."""
+        driver = self._driver
+        with driver.lent() if isinstance(driver, TerminalDriver) else nullcontext():
+            return await self.external_editor.edit(text)
 
     def edit_externally(self) -> None:
         """Open the external editor with the text."""

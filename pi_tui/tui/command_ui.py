@@ -75,6 +75,10 @@ class TuiCommandUI:
         editor.history.add(text)
         self.notify("info", "your draft was kept: the other text is the newest in the history")
 
+    def open_tree(self) -> bool:
+        """Open the tree navigator."""
+        return self._app.navigator.open()
+
     def copy(self, text: str) -> None:
         self.put_on_clipboard(text)
 

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from pi_tui.commands.ui import CommandUI
 from pi_tui.core.events import NoticeLevel
+from pi_tui.core.tree_shape import TreeFilter
 
 if TYPE_CHECKING:
     from pi_tui.tui.theme import ThemeSource
@@ -40,6 +41,7 @@ class TuiOptions(Struct, frozen=True):
     initial_text: str = ""
     startup: tuple[StartupLine, ...] = ()
     double_escape: Literal["tree", "fork", "none"] = "tree"
+    tree_filter: TreeFilter = "default"
     hide_thinking: bool = False
     completion_rows: int = 5
     editor_command: str = ""

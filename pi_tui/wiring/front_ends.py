@@ -166,6 +166,7 @@ def interactive(start: Start) -> int:
             *(StartupLine(text, "warning") for text in warnings if text),
         ),
         double_escape=settings.double_escape_action,
+        tree_filter=settings.tree_filter_mode,
         hide_thinking=settings.hide_thinking_block,
         completion_rows=settings.autocomplete_max_visible,
         editor_command=settings.external_editor or environment.editor or "",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 
 from msgspec import Struct
 
 from pi_tui.agent.accounting import ContextUsage, SessionStats
+from pi_tui.agent.queues import Draft
 from pi_tui.core.entries import Entry, MessageEntry, SessionHeader
 from pi_tui.core.events import (
     Activity,
@@ -38,6 +40,7 @@ from pi_tui.core.messages import (
 )
 from pi_tui.core.models import Model
 from pi_tui.core.streaming import MessageBuilder, TextDelta
+from pi_tui.core.tokens import CharsEstimator
 from pi_tui.core.tree import tree_of
 
 MODEL = Model("fake", "fake-model", "scripted", context_window=100_000, reasoning=True)
@@ -95,6 +98,9 @@ class SessionDouble:
         self.aborts = 0
         self.closed = False
         self.usage = Usage()
+        self.estimator = CharsEstimator()
+        self.branches = SimpleNamespace(hidden=frozenset(), left_out=frozenset())
+        self.pins: frozenset[str] = frozenset()
         self._answers = answers
         self._listeners: list[Callable[[Event], None]] = []
 
@@ -167,6 +173,9 @@ class SessionDouble:
             return False
         self.aborts += 1
         return True
+
+    def take_back_drafts(self) -> tuple[Draft, ...]:
+        return tuple(Draft(text) for text in self.take_back_queue())
 
     def take_back_queue(self) -> list[str]:
         texts = [*self.steering, *self.follow_up]

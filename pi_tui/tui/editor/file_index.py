@@ -83,7 +83,7 @@ class FileIndex:
         """The paths that fit best: by name before by directory, whole before scattered letters."""
         wanted = query.casefold()
         ranked = (
-            (rank, len(path), path)
+            (rank, len(path) if wanted else 0, path)
             for path, folded in tuple(self._paths)
             if (rank := rank_of(wanted, folded)) is not None
         )

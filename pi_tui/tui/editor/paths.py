@@ -210,7 +210,7 @@ class PathCompleter:
         items = tuple(_item(word, word.directory + name, name) for name in names[:MAX_ITEMS])
         common = ""
         if len(names) > 1:
-            shared = os.path.commonprefix(names)
+            shared = _common_start(names)
             if len(shared) > len(prefix):
                 common = word.written(word.directory + shared, whole=False)
         return Completion(word.start, items, common=common)
@@ -268,6 +268,13 @@ def _names(directory: str) -> list[str]:
         inside = is_directory or os.path.isdir(os.path.join(directory, name))  # noqa: PTH112, PTH118
         names.append(f"{name}/" if inside else name)
     return names
+
+
+def _common_start(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
+    return first[:length] if length is not None else min(first, last, key=len)
 
 
 def _beginning_with(prefix: str, names: Sequence[str]) -> list[str]:

@@ -33,9 +33,11 @@ class SummaryView:
     def draw(self, block: SummaryBlock, *, expanded: bool) -> Column:
         """Draw a compaction or a branch summary."""
         styles, width = self.styles, self.width
-        title: list[Span] = [(summary_line(block), styles.custom_label)]
+        line, hint = summary_line(block), f"  {self.expand_key} shows it"
+        title: list[Span] = [(line, styles.custom_label)]
         if not expanded:
-            title.append((f"  {self.expand_key} shows it", styles.dim))
+            if len(line) + len(hint) <= width:  # it stays one line
+                title.append((hint, styles.dim))
             return FixedColumn(wrap(title, width))
         text, files = summary_parts(block)
         parts: list[Column] = [

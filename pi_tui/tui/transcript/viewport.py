@@ -31,7 +31,9 @@ class Viewport:
 
     def note_redraw(self) -> None:
         """Call before all items are redrawn at another width."""
-        if self.top.item < len(self._items) and self._items[self.top.item].exact:
+        if self.following:  # the end stays in sight; the top is found anew
+            self._before_redraw = None
+        elif self.top.item < len(self._items) and self._items[self.top.item].exact:
             self._before_redraw = (self.top.row, self._items.heights[self.top.item])
 
     def layout(self, height: int) -> list[Place]:

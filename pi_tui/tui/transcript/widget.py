@@ -84,6 +84,7 @@ class Transcript(ScrollView, can_focus=False):
         self._scheduled = False
         self._flushed_s = float("-inf")
         self._unseen = 0
+        self._focus_note = ""
         self._elapsed_timer: Timer | None = None
         self._pressed_at: Offset | None = None
 
@@ -210,6 +211,7 @@ class Transcript(ScrollView, can_focus=False):
     def focus_block(self, step: int) -> bool:
         """Mark the next block that can be opened, above (-1) or below (1); False: there is none."""
         self._items.settle()
+        self._focus_note = ""
         moved = self._focus.move(step, self.size.height)
         if moved:
             self._changed()
@@ -218,6 +220,7 @@ class Transcript(ScrollView, can_focus=False):
     def leave_focus(self) -> bool:
         """Mark no block any more; False when none was."""
         had = self.has_focused_block
+        self._focus_note = ""
         self._focus.leave()
         self._changed()
         return had
@@ -225,11 +228,17 @@ class Transcript(ScrollView, can_focus=False):
     def toggle_focused(self) -> bool:
         """Open or close the marked block; False when there is none."""
         index = self._focus.index
+        self._focus_note = ""
         return index is not None and self._toggle_item(index)
 
     def focused_text(self) -> str:
         """The whole text of the marked block, safe to copy; of a divider, of all behind it."""
         return copied_block(self._focus.blocks())
+
+    def note_at_focus(self, text: str) -> None:
+        """Say something where the keys of the marked block are named, until the next key."""
+        self._focus_note = text
+        self._changed()
 
     # ------------------------------------------------------------ search
 
@@ -417,7 +426,8 @@ class Transcript(ScrollView, can_focus=False):
         blank = Strip.blank(size.width, base)
         lines += [blank] * (size.height - len(lines))
         if focused is not None and size.height > 1:
-            label = focus_label(self._key_hints, size.width)
+            note = f" {self._focus_note} " if self._focus_note else ""
+            label = note or focus_label(self._key_hints, size.width)
             lines[-1] = with_label(lines[-1], label, size.width, self._hint_style)
         elif not self._viewport.following and size.height > 1:
             lines[-1] = self._with_jump_hint(lines[-1], size.width)

@@ -84,6 +84,12 @@ class TreeNavigator:
     # ------------------------------------------------------------ the way through
 
     async def _run(self) -> None:
+        try:
+            await self._choose_and_go()
+        finally:
+            self._opening = False  # a fault on the way must not keep the next one from opening
+
+    async def _choose_and_go(self) -> None:
         selected: str | None = None
         while True:
             request = await self._show(selected)

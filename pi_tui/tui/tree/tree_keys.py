@@ -2,8 +2,7 @@
 
 One scheme: while the list has the keyboard, letters are commands. `/` gives it to the search, where
 every printable key is text, capitals included; there the commands work with Alt held. Keys with
-Ctrl, and the named keys, mean the same in both. Action ids that a key bindings file does not know
-yet have their defaults here.
+Ctrl, and the named keys, mean the same in both.
 """
 
 from __future__ import annotations
@@ -17,45 +16,44 @@ from pi_tui.tui.keys import KeyMap
 
 
 class TreeAction(NamedTuple):
-    """An action of the navigator: default keys, a word for the help line, a sentence for `?`."""
+    """An action of the navigator: a word for the help line, a sentence for `?`."""
 
     id: str
-    keys: str
     word: str
     words: str
 
 
 TREE_ACTIONS: tuple[TreeAction, ...] = (
-    TreeAction("app.tree.search", "/", "search", "search; every printable key is text then"),
-    TreeAction("app.tree.focus", "tab", "", "from the search to the list and back"),
-    TreeAction("app.tree.label", "l", "label", "label the entry; an empty label removes it"),
-    TreeAction("app.tree.preview", "v", "preview", "preview: beside or below, whole panel, none"),
-    TreeAction("app.tree.compare", "d", "compare", "compare the marked branch (or the current)"),
-    TreeAction("app.tree.mark", "m", "mark", "mark the entry for a comparison"),
-    TreeAction("app.tree.showPath", "s", "path", "show the path to the entry; nothing moves"),
-    TreeAction("app.tree.pin", "p", "pin", "pin or unpin: kept verbatim by any compaction"),
-    TreeAction("app.tree.copy", "c", "copy", "copy the text of the entry"),
-    TreeAction("app.tree.fork", "f", "fork", "start a new session from here"),
-    TreeAction("app.tree.compact", "z", "compact", "compact up to here"),
-    TreeAction("app.tree.leaveOut", "o", "leave out", "leave out of the context, or take back"),
-    TreeAction("app.tree.hide", "h", "hide", "hide the dead branch; nothing is deleted"),
-    TreeAction("app.tree.showHidden", "shift+h", "hidden", "show hidden branches, or not"),
-    TreeAction("app.tree.undo", "u", "undo", "undo the last move in the tree"),
-    TreeAction("app.tree.nextHit", "n", "next hit", "next hit of the search"),
-    TreeAction("app.tree.previousHit", "shift+n", "hit before", "previous hit of the search"),
-    TreeAction("app.tree.larger", "+ =", "larger", "more rows for the panel"),
-    TreeAction("app.tree.smaller", "-", "smaller", "fewer rows for the panel"),
-    TreeAction("app.tree.whole", "w", "whole", "the whole terminal, or back"),
-    TreeAction("app.tree.first", "g home", "first", "first row"),
-    TreeAction("app.tree.last", "shift+g end", "last", "last row"),
-    TreeAction("app.tree.leaf", ".", "leaf", "where the conversation is"),
-    TreeAction("app.tree.previewUp", "shift+up ctrl+up", "", "preview: up"),
-    TreeAction("app.tree.previewDown", "shift+down ctrl+down", "", "preview: down"),
-    TreeAction("app.tree.previewPageUp", "b shift+pageup", "", "preview: page up"),
-    TreeAction("app.tree.previewPageDown", "space shift+pagedown", "", "preview: page down"),
-    TreeAction("app.tree.help", "? f1", "help", "these keys"),
+    TreeAction("app.tree.search", "search", "search; every printable key is text then"),
+    TreeAction("app.tree.focus", "", "from the search to the list and back"),
+    TreeAction("app.tree.label", "label", "label the entry; an empty label removes it"),
+    TreeAction("app.tree.preview", "preview", "preview: beside or below, whole panel, none"),
+    TreeAction("app.tree.compare", "compare", "compare the marked branch (or the current)"),
+    TreeAction("app.tree.mark", "mark", "mark the entry for a comparison"),
+    TreeAction("app.tree.showPath", "path", "show the path to the entry; nothing moves"),
+    TreeAction("app.tree.pin", "pin", "pin or unpin: kept verbatim by any compaction"),
+    TreeAction("app.tree.copy", "copy", "copy the text of the entry"),
+    TreeAction("app.tree.fork", "fork", "start a new session from here"),
+    TreeAction("app.tree.compact", "compact", "compact up to here"),
+    TreeAction("app.tree.leaveOut", "leave out", "leave out of the context, or take back"),
+    TreeAction("app.tree.hide", "hide", "hide the dead branch; nothing is deleted"),
+    TreeAction("app.tree.showHidden", "hidden", "show hidden branches, or not"),
+    TreeAction("app.tree.undo", "undo", "undo the last move in the tree"),
+    TreeAction("app.tree.nextHit", "next hit", "next hit of the search"),
+    TreeAction("app.tree.previousHit", "hit before", "previous hit of the search"),
+    TreeAction("app.tree.larger", "larger", "more rows for the panel"),
+    TreeAction("app.tree.smaller", "smaller", "fewer rows for the panel"),
+    TreeAction("app.tree.whole", "whole", "the whole terminal, or back"),
+    TreeAction("app.tree.first", "first", "first row"),
+    TreeAction("app.tree.last", "last", "last row"),
+    TreeAction("app.tree.leaf", "leaf", "where the conversation is"),
+    TreeAction("app.tree.previewUp", "", "preview: up"),
+    TreeAction("app.tree.previewDown", "", "preview: down"),
+    TreeAction("app.tree.previewPageUp", "", "preview: page up"),
+    TreeAction("app.tree.previewPageDown", "", "preview: page down"),
+    TreeAction("app.tree.help", "help", "these keys"),
 )
-"""New ids with their defaults. A key bindings file that names one of them decides instead."""
+"""What the reference does not have; `keys.py` has the defaults."""
 
 _KNOWN: tuple[tuple[str, str], ...] = (
     ("tui.select.up", "move; wraps around at both ends"),
@@ -78,9 +76,6 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ("app.message.copy", "copy the text of the entry, as c"),
 )
 
-_PAGE_KEYS = {"app.tree.pageUp": "left pageup", "app.tree.pageDown": "right pagedown"}
-_DEFAULTS = {action.id: action.keys for action in TREE_ACTIONS} | _PAGE_KEYS
-
 _LINE_ORDER = (
     "tui.select.confirm", "app.tree.search", "app.tree.help", "tui.select.cancel",
     "app.tree.label", "app.tree.preview", "app.tree.showPath", "app.tree.copy", "app.tree.pin",
@@ -93,11 +88,6 @@ _LINE_ORDER = (
 _FIXED_WORDS = {"tui.select.confirm": "go", "tui.select.cancel": "back"}
 
 
-def default_keys() -> dict[str, str]:
-    """The new action ids with their default keys, as the table of `keys.py` writes them."""
-    return dict(_DEFAULTS)
-
-
 class TreeKeys:
     """Looks keys up for the navigator."""
 
@@ -106,17 +96,16 @@ class TreeKeys:
         self._table: dict[str, str] = {}
         for action, _ in _KNOWN:
             self._add(action)
-        for action in _DEFAULTS:
-            self._add(action)
+        for own in TREE_ACTIONS:
+            self._add(own.id)
 
     def _add(self, action: str) -> None:
         for key in self.keys(action):
             self._table.setdefault(key, action)
 
     def keys(self, action: str) -> tuple[str, ...]:
-        """The keys of an action; those of the key bindings where they know it."""
-        known = any(action == name for name, _ in self._keys.table())
-        return self._keys.keys(action) if known else tuple(_DEFAULTS.get(action, "").split())
+        """The keys of an action."""
+        return self._keys.keys(action)
 
     def action(self, name: str, character: str | None, *, typing: bool) -> str | None:
         """What a key means; None for nothing, or for text while somebody types."""
