@@ -102,7 +102,7 @@ def parse_arguments(
     if argv and argv[0] == "doctor":
         asked = build_doctor_parser().parse_args(list(argv[1:]))
         return LaunchOptions(parser.parse_args([], namespace=asked), "doctor")
-    args = parser.parse_intermixed_args(list(argv))
+    args = parser.parse_intermixed_args(_joined_tool_lists(argv))
     given = [
         name
         for name, on in (
@@ -126,6 +126,17 @@ def parse_arguments(
         mode = "text"
     assert mode in get_args(Mode)
     return LaunchOptions(args, mode)
+
+
+def _joined_tool_lists(argv: Sequence[str]) -> list[str]:
+    """`--tools -bash` as `--tools=-bash`: argparse would take the list for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] in ("-t", "--tools") and word[:1] == "-" and word[:2] != "--":
+            joined[-1] = f"--tools={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def main() -> NoReturn:

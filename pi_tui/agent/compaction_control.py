@@ -21,7 +21,7 @@ from pi_tui.agent.compaction_plan import (
     CompactRequest,
 )
 from pi_tui.agent.compaction_record import CompactionRecord, stored_records
-from pi_tui.agent.compactor import CompactionSignals, Compactor, error_text
+from pi_tui.agent.compactor import CompactionSignals, Compactor
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.queues import Draft
@@ -160,7 +160,7 @@ class CompactionControl:
         except PiTuiError as error:
             if error.message != self._told_settings:
                 self._told_settings = error.message
-                text = f"automatic compaction is off until this is mended: {error_text(error)}"
+                text = f"automatic compaction is off until this is mended: {error.text}"
                 self._bus.emit(Notice("error", text))
             return None
         self._told_settings = None
@@ -295,7 +295,7 @@ class CompactionControl:
                 terms = CompactionTerms(self._world.settings(model), model.context_window)
                 asker = self._world.asker()
             except PiTuiError as error:
-                return await self._compactor.refuse(request, error_text(error), journal)
+                return await self._compactor.refuse(request, error.text, journal)
             return await self._compactor.compact(request, terms, asker, journal, signals)
         finally:
             self._signals = None

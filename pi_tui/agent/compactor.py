@@ -63,7 +63,6 @@ __all__ = [
     "CompactionSignals",
     "CompactionTerms",
     "Compactor",
-    "error_text",
 ]
 
 CANCELLED = "compaction cancelled; nothing was changed"
@@ -128,7 +127,7 @@ class Compactor:
         except Aborted:
             return await self._cancelled(work)
         except PiTuiError as error:
-            return await self._failed(work, error_text(error))
+            return await self._failed(work, error.text)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
             return await self._failed(work, f"internal error: {type(error).__name__}: {error}")
         return await self._done(work, entry)
@@ -239,7 +238,7 @@ class Compactor:
         except StorageError as error:
             work.disk_refused = True
             raise CompactionError(
-                f"The summary could not be saved, so the context is as it was. {error_text(error)}"
+                f"The summary could not be saved, so the context is as it was. {error.text}"
             ) from error
 
     # ------------------------------------------------------------ how it ended
@@ -381,8 +380,3 @@ class _Work:
             from_hook=self.from_hook,
             message=message,
         )
-
-
-def error_text(error: PiTuiError) -> str:
-    """An error and its hint as one text."""
-    return f"{error.message} {error.hint or ''}".rstrip()

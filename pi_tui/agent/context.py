@@ -26,7 +26,7 @@ from pi_tui.core.messages import (
     UserMessage,
 )
 from pi_tui.core.models import Model
-from pi_tui.core.pairing import repair_pairing
+from pi_tui.core.pairing import ORDINARY_REPAIRS, repair_pairing
 from pi_tui.core.projection import (
     Projection,
     convert_to_llm,
@@ -110,7 +110,11 @@ class ContextBuilder:
         journal = self._journal()
         if journal is not self._told_for:
             self._told_for, self._told_repairs = journal, set()
-        new = [r for r in dict.fromkeys(repairs) if r not in self._told_repairs]
+        new = [
+            repair
+            for repair in dict.fromkeys(repairs)
+            if repair not in self._told_repairs and not repair.startswith(ORDINARY_REPAIRS)
+        ]
         self._told_repairs.update(new)
         if not new:
             return ""

@@ -435,5 +435,5 @@ class Navigator:
 
 def _words(error: Exception) -> str:
     if isinstance(error, PiTuiError):
-        return f"{error.message} {error.hint or ''}".rstrip()
+        return error.text
     return f"internal error: {type(error).__name__}: {error}"

@@ -197,7 +197,9 @@ class Recovery:
     async def _compact(
         self, step: CompactAndRetry, outcome: RunOutcome, journal: Journal, signal: AbortSignal
     ) -> bool:
-        self._bus.emit(Notice("warning", f"{step.why}; compacting, then trying once more"))
+        self._bus.emit(
+            Notice("warning", f"{step.why.rstrip('.')}; compacting, then trying once more")
+        )
         journal.omit(outcome.last_entry_id)
         return await self._compaction.recover(step.why) and not signal.is_set
 

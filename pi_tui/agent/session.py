@@ -187,7 +187,12 @@ class AgentSession:
             self._queues.add(draft, delivery)
             self._bus.emit(QueueUpdate(*self._queues.texts()))
             return "queued"
-        self._worker.start((draft,))
+        if not self._queues:
+            self._worker.start((draft,))
+            return "started"
+        # Left over from a run that failed: what was written first is sent first.
+        self._queues.add(draft, delivery)
+        self._worker.start(self._worker.take_next())
         return "started"
 
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> RunOutcome | None:
@@ -431,24 +436,29 @@ class AgentSession:
     async def close(self) -> tuple[str, ...]:
         """Stop all work, keep what was done, give up the session's lock.
 
-        Returns lines to tell on the normal screen: commands that were ended, entries that could
-        not be saved where they belong.
+        Returns lines to tell on the normal screen: messages that were still waiting, commands that
+        were ended, entries that could not be saved where they belong.
         """
+        unsent = self._unsent()
         await self.settle()
         left = await asyncio.to_thread(self._shell.close)
-        told = [f"ended in the background: {', '.join(left)}"] if left else []
+        told = unsent + ([f"ended in the background: {', '.join(left)}"] if left else [])
         told += await asyncio.to_thread(save_and_close, self.store, self._world.rescue_directory)
         if self._world.on_close is not None:
             await self._world.on_close()
         return tuple(told)
 
     async def settle(self) -> None:
-        """Stop what runs, wait for its end, drop what is queued."""
+        """Stop what runs, wait for its end, take what is queued out and say what it was."""
         self._shell.cancel()
         self._navigator.stop()
         self._worker.stop_everything()
         await self.wait_idle()
-        self.take_back_queue()
+        for line in self._unsent():
+            self._bus.emit(Notice("warning", line))
+
+    def _unsent(self) -> list[str]:
+        return [f"not sent, it was still waiting: {text}" for text in self.take_back_queue()]
 
     def _tell_read_only(self) -> bool:
         if self.read_only:

@@ -101,12 +101,18 @@ class ToolRunner:
         self._bus.emit(ToolExecutionStart(call.id, call.name, call.arguments))
         started_s = journal.clock.monotonic_s()
         aborted = False
+        partial: list[ToolOutput] = []
+
+        def update(output: ToolOutput) -> None:
+            partial[:] = [output]
+            self._bus.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, output.content))
+
         try:
             if cut:
                 raise ToolError(CUT_ANSWER_RESULT)
-            output = await signal.guard(self._execute(call, locks))
+            output = await signal.guard(self._execute(call, locks, update))
         except Aborted:
-            aborted, output = True, ToolOutput(text_content(ABORTED_RESULT), is_error=True)
+            aborted, output = True, _aborted(partial)
         except ToolError as error:
             output = ToolOutput(text_content(error.message), is_error=True)
         except Exception as error:  # noqa: BLE001 - a faulty tool must not end the conversation
@@ -122,7 +128,12 @@ class ToolRunner:
         )
         return _Finished(call, output, duration_ms, aborted)
 
-    async def _execute(self, call: ToolCall, locks: dict[str, asyncio.Lock]) -> ToolOutput:
+    async def _execute(
+        self,
+        call: ToolCall,
+        locks: dict[str, asyncio.Lock],
+        update: Callable[[ToolOutput], None],
+    ) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
             raise ToolError(_unknown(call.name, tuple(self._tools)))
@@ -136,9 +147,7 @@ class ToolRunner:
         context = ToolContext(
             call_id=call.id,
             cwd=cwd,
-            on_update=lambda output: self._bus.emit(
-                ToolExecutionUpdate(call.id, call.name, call.arguments, output.content)
-            ),
+            on_update=update,
             environment=self._environment(),
         )
         path = tool.written_path(call.arguments, cwd)
@@ -159,6 +168,12 @@ def _message(finished: _Finished, timestamp: int) -> ToolResultMessage:
         details=UNSET if output.details is None else output.details,
         duration_ms=finished.duration_ms,
     )
+
+
+def _aborted(partial: Sequence[ToolOutput]) -> ToolOutput:
+    """The result of a call that was stopped: what it had put out, and that it was stopped."""
+    shown = partial[-1].content if partial else ()
+    return ToolOutput((*shown, *text_content(ABORTED_RESULT)), is_error=True)
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

@@ -57,10 +57,20 @@ def builtin_registry() -> CommandRegistry:
     return registry
 
 
+LEFT_COLUMN_CHARS = 24
+
+
 def table(rows: Sequence[tuple[str, str]]) -> str:
-    """Two columns of plain text."""
-    width = max((len(left) for left, _ in rows), default=0)
-    return "\n".join(f"{left:<{width}}  {right}".rstrip() for left, right in rows)
+    """Two columns of plain text; a left part that is too wide stands on a line of its own."""
+    widths = [len(left) for left, _ in rows if len(left) <= LEFT_COLUMN_CHARS]
+    width = max(widths, default=0)
+    lines = []
+    for left, right in rows:
+        if len(left) > width and right:
+            lines += [left, f"{'':<{width}}  {right}"]
+        else:
+            lines.append(f"{left:<{width}}  {right}".rstrip())
+    return "\n".join(lines)
 
 
 async def _model(call: CommandCall) -> None:
@@ -74,7 +84,6 @@ async def _model(call: CommandCall) -> None:
             call.session.model.full_name,
         )
         if picked is None:
-            call.ui.notify("info", f"model: {call.session.model.full_name}")
             return
         wanted = picked
     choice = models.resolve(wanted)
@@ -107,7 +116,6 @@ async def _thinking(call: CommandCall) -> None:
             session.thinking_level,
         )
         if picked is None:
-            call.ui.notify("info", f"thinking: {session.thinking_level}")
             return
         wanted = picked
     level = next((one for one in offered if one == wanted), None)

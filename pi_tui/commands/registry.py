@@ -93,7 +93,7 @@ class CommandRegistry:
         try:
             await command.run(CommandCall(name, (match[2] or "").strip(), session, ui))
         except PiTuiError as error:
-            ui.notify("error", f"{error.message} {error.hint or ''}".rstrip())
+            ui.notify("error", error.text)
         return True
 
     def refusal(self, name: str) -> str:

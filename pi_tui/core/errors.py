@@ -31,6 +31,14 @@ class PiTuiError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def text(self) -> str:
+        """Message and hint as one text for people, with a stop between them."""
+        if not self.hint:
+            return self.message
+        stop = "" if self.message.rstrip().endswith((".", "!", "?", "…", ":")) else "."
+        return f"{self.message.rstrip()}{stop} {self.hint}"
+
 
 class UsageError(PiTuiError):
     pass

@@ -39,6 +39,10 @@ _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_-]")
 _HASH_CHARS = 10
 
 
+ORDINARY_REPAIRS = ("left out an answer of the model (", "left out the result ")
+"""How repairs begin that follow every failed or stopped answer; nobody needs to hear of them."""
+
+
 def is_valid_call_id(call_id: str) -> bool:
     """Whether every provider takes the id: letters, digits, `_` and `-`, at most 64 of them."""
     return _VALID_ID.match(call_id) is not None

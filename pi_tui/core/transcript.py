@@ -165,6 +165,9 @@ class ToolAnswer(Struct, frozen=True):
     duration_ms: int | None
 
 
+ABORTED_NOTICE = "aborted; this answer is not sent to the model again"
+
+
 def parts_of(entry: Entry) -> tuple[Block | ToolAnswer, ...]:
     """The blocks one entry adds; a tool result gives a `ToolAnswer` for the block of its call."""
     if isinstance(entry, MessageEntry):
@@ -208,7 +211,9 @@ def assistant_blocks(key: str, message: AssistantMessage) -> tuple[Block, ...]:
             state: ToolState = "aborted" if ended_early else "pending"
             blocks.append(ToolBlock(at, part.id, part.name, part.arguments, state))
     if message.stop_reason == "aborted":
-        blocks.append(NoticeBlock(f"{key}:end", "warning", "aborted (not sent to the model again)"))
+        blocks.append(
+            NoticeBlock(f"{key}:end", "warning", ABORTED_NOTICE)
+        )
     elif message.stop_reason == "error":
         text = message.error_message if message.error_message is not UNSET else ""
         blocks.append(NoticeBlock(f"{key}:end", "error", text or "the model request failed"))

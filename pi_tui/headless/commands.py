@@ -36,7 +36,10 @@ class HeadlessUI:
         self, title: str, options: Sequence[Choice], current: str | None = None
     ) -> str | None:
         """Nobody can be asked: list what there is."""
-        rows = [f"{option.value}  {option.detail}".rstrip() for option in options]
+        rows = [
+            f"{'*' if option.value == current else ' '} {option.value}  {option.detail}".rstrip()
+            for option in options
+        ]
         self._show(title, "\n".join(rows))
         return None
 

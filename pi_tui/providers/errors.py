@@ -212,7 +212,9 @@ def _hint(kind: ErrorKind, status: int | None, provider: str, base_url: str) -> 
         names = key_names(provider) if provider else ()
         if not names:
             return "Check the key of this provider."
-        return f"Set {names[0]} to a valid key, or store one in the keys file."
+        if provider_facts(provider) is None:
+            return "Check the apiKey of this provider in models.json."
+        return f"Set {names[0]} to a valid key."
     if status == 404 or (status is not None and 300 <= status < 400):
         at = f" ({shown_url(base_url)})" if base_url else ""
         return f"Check the model id and the base URL{at}."

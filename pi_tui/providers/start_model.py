@@ -55,6 +55,8 @@ def start_model(
     for name in registry.own_providers():
         if registry.provider_usable(name):
             return StartModel(registry.models_of(name)[0], "models_file", None, notice)
+        if not notice:
+            notice = registry.key_advice(registry.models_of(name)[0]).text
     for facts in KNOWN_PROVIDERS:
         # Cloud accounts in the environment are there for other reasons too often to count here.
         if registry.key_reference(facts.id) and registry.provider_usable(facts.id):

@@ -116,7 +116,7 @@ def find_session(directory: PathLike, reference: str, *, fs: FileSystem = REAL_F
         raise SessionNotFoundError(
             f"There is no session {reference!r}.",
             path=reference,
-            hint="The list of sessions shows which there are.",
+            hint="`pi-tui --resume` lists them.",
         )
     if len(fitting) > 1:
         named = ", ".join(path if exact else i for i, path in fitting[:_NAMED_CANDIDATES])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pi_tui.tui.app import PiTuiApp
 
 TWICE_S = 0.5
+LEAVE_S = 2.0
+"""How long a second Ctrl+C may take: long enough to read that it leaves."""
 
 
 class AppActions:
@@ -116,7 +118,7 @@ class AppActions:
         if app.copy_selection():
             return True
         now_s = self._clock()
-        if now_s - self._cleared_s <= TWICE_S and not app.editor.buffer.text:
+        if now_s - self._cleared_s <= LEAVE_S and not app.editor.buffer.text:
             app.exit(return_code=EXIT_INTERRUPTED)
             return True
         self._cleared_s = now_s
@@ -124,7 +126,7 @@ class AppActions:
             app.editor.clear()
         else:
             key = app.keys.label("app.clear")
-            app.live.notice("info", f"{key} again exits", "exit")
+            app.live.notice("info", f"{key} again, within {LEAVE_S:g} s, leaves", "exit")
         return True
 
     def _copy_block(self) -> None:

@@ -356,7 +356,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             with lent:
                 text = await self.external_editor.edit(buffer.expanded())
         except PiTuiError as error:
-            self.ui.notify("error", f"{error.message}. {error.hint or ''}".strip())
+            self.ui.notify("error", error.text)
             return
         buffer.set_edited_text(text)
         self.editor.changed(complete=False)
@@ -383,14 +383,15 @@ class PiTuiApp(App[None], inherit_bindings=False):
         if isinstance(error, Exception):
             self._tell_fault(error)
         elif error is None:
-            self.live.notice("error", f"internal error: {context.get('message', 'unknown')}")
+            text = f"internal error: {context.get('message', 'unknown')}"
+            self.call_next(self.live.notice, "error", text)
 
     def _tell_fault(self, error: BaseException) -> None:
         text = hide_secrets(
             f"internal error: {type(error).__name__}: {error}", self.options.secrets
         )
         if self.is_running:
-            self.live.notice("error", text)
+            self.call_next(self.live.notice, "error", text)  # with the app as context
 
     def _handle_exception(self, error: Exception) -> None:
         """A fault in the screen itself: end, and report it on the normal screen."""

@@ -129,9 +129,9 @@ class LiveTranscript:
 
     def _cover(self) -> None:
         """Mark anew what the model knows only as a summary."""
-        coverage = self._find_coverage()
-        if coverage != self._coverage:
-            self._coverage = coverage
+        before, self._coverage = self._coverage, self._find_coverage()
+        # Equal ones count, too: what was found may be ahead of the entries that are here by now.
+        if before.runs or self._coverage.runs:
             self.flush()
             self._show_all(self._shown(), keep_position=True)
 

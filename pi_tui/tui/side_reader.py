@@ -8,8 +8,10 @@ program from ending. Times are seconds.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeAlias, TypeVar
@@ -43,7 +45,12 @@ class SideReader(Generic[T]):
         self._ended = ended
         self._stop = threading.Event()
         self._loop = asyncio.get_running_loop()
+        # Textual finds its application through the context, and a thread begins with an empty one.
+        self._context = contextvars.copy_context()
         self._running = True
+        self._waiting: deque[T] = deque()
+        self._due = False
+        self._pause_s = FIRST_PART_S
         threading.Thread(target=self._run, name="side-reader", daemon=True).start()
 
     @property
@@ -68,42 +75,43 @@ class SideReader(Generic[T]):
 
     def _read(self) -> None:
         items = self._source(self._stop.is_set)
-        part: list[T] = []
-        due_s = time.monotonic() + FIRST_PART_S
         rest_s = time.monotonic() + WORK_S
         try:
             for item in items:
                 if self._stop.is_set():
                     return
-                part.append(item)
-                now_s = time.monotonic()
-                if now_s >= due_s:
-                    self._post_part(part)
-                    part = []
-                    due_s = now_s + PART_S
-                if now_s >= rest_s:
+                self._waiting.append(item)
+                if not self._due:
+                    self._due = True
+                    self._post(self._plan)
+                if time.monotonic() >= rest_s:
                     time.sleep(REST_S)  # the loop's thread gets the interpreter at once
                     rest_s = time.monotonic() + WORK_S
         finally:
             if isinstance(items, Generator):
                 items.close()
-            if part:
-                self._post_part(part)
-
-    def _post_part(self, part: Sequence[T]) -> None:
-        self._post(lambda: self._hand_over(part))
 
     def _post(self, call: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits for this any more
-            self._loop.call_soon_threadsafe(call)
+            self._loop.call_soon_threadsafe(call, context=self._context)
 
     # ------------------------------------------------------------ on the loop
 
-    def _hand_over(self, part: Sequence[T]) -> None:
-        if not self._stop.is_set():
+    def _plan(self) -> None:
+        """Hand over in a moment what has come by then, however long the next item takes."""
+        self._loop.call_later(self._pause_s, self._hand_over, context=self._context)
+        self._pause_s = PART_S
+
+    def _hand_over(self) -> None:
+        self._due = False
+        part: list[T] = []
+        while self._waiting:
+            part.append(self._waiting.popleft())
+        if part and not self._stop.is_set():
             self._deliver(part)
 
     def _end(self, failure: Exception | None) -> None:
+        self._hand_over()
         if not self._stop.is_set():
             self._running = False
             self._ended(failure)

@@ -32,6 +32,6 @@ def launch(options: LaunchOptions) -> int:
             return front_ends.interactive(start)
         return front_ends.headless(start)
     except PiTuiError as error:
-        say(f"{error.message} {error.hint or ''}".rstrip())
+        say(error.text)
         usage = isinstance(error, UsageError | ModelError | SessionNotFoundError)
         return EXIT_USAGE if usage else EXIT_ERROR

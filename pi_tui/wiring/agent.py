@@ -67,9 +67,15 @@ def _choose_model(start: Start, opened: OpenedSession) -> ModelStart:
     if notice:
         notice += f"Going on with {chosen.model.full_name}. "
     level = _level(start, chosen.model, chosen.thinking_level, stored.thinking_level)
-    return ModelStart(
-        chosen.model, level, chosen.source == "demo", f"{notice}{chosen.notice}".strip()
-    )
+    told = f"{notice}{chosen.notice} {_thinking_notice(start, chosen.model)}".strip()
+    return ModelStart(chosen.model, level, chosen.source == "demo", told)
+
+
+def _thinking_notice(start: Start, model: Model) -> str:
+    asked = start.options.thinking
+    if asked in (None, "off") or model.reasoning or model.api == "demo":
+        return ""
+    return f"{model.full_name} has no thinking levels, so --thinking {asked} does nothing."
 
 
 def _level(
@@ -189,7 +195,7 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
 
 def settings_notice(problem: SettingsError) -> str:
     """A wrong setting as one line."""
-    return f"{problem.message} {problem.hint or ''}".rstrip()
+    return problem.text
 
 
 def _prompt_text(start: Start, argument: str | None) -> str | None:

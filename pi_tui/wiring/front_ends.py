@@ -13,7 +13,7 @@ from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.session_opening import open_asking
 from pi_tui.commands.sessions import session_commands
 from pi_tui.commands.ui import CommandUI
-from pi_tui.core.errors import PiTuiError, SessionLockedError, SettingsError, UsageError
+from pi_tui.core.errors import ModelError, PiTuiError, SessionLockedError, SettingsError, UsageError
 from pi_tui.core.protocols import OpenedSession
 from pi_tui.export.exporter import FileExporter
 from pi_tui.wiring.agent import Prepared, prepare, settings_notice, use_local_model
@@ -103,8 +103,8 @@ def headless(start: Start) -> int:
     async def run() -> int:
         session = prepared.session
         try:
-            if prepared.choice.is_fallback:
-                await use_local_model(start, session)
+            if prepared.choice.is_fallback and not await use_local_model(start, session):
+                _refuse_demo_for_a_mistake(prepared)
             for notice in (*prepared.notices, *notices):
                 say(notice)
             if session.model.api == "demo":
@@ -122,6 +122,12 @@ def headless(start: Start) -> int:
                 say(line)
 
     return asyncio.run(run())
+
+
+def _refuse_demo_for_a_mistake(prepared: Prepared) -> None:
+    """Without a screen, a model that was set up wrongly must not look like an answer."""
+    if prepared.choice.notice:
+        raise ModelError(prepared.choice.notice)
 
 
 # ---------------------------------------------------------------- the screen
@@ -201,7 +207,7 @@ async def _resume_asking(
             return
         notice = await switch_session(session, opened, "resume")
     except PiTuiError as error:
-        ui.notify("error", f"{error.message} {error.hint or ''}".rstrip())
+        ui.notify("error", error.text)
         return
     if notice:
         ui.notify("warning", notice)
@@ -245,4 +251,4 @@ def _theme(start: Start) -> tuple[ThemeColours | None, str]:
     try:
         return load_theme(name, (start.environment.directories.themes,)), ""
     except SettingsError as error:
-        return None, f"{error.message} {error.hint or ''}".rstrip()
+        return None, error.text

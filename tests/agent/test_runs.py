@@ -25,10 +25,12 @@ from pi_tui.core.messages import (
     ToolResultMessage,
     UserMessage,
     role_of,
+    text_content,
     text_of,
 )
 from pi_tui.core.models import Model, ModelCost
 from pi_tui.core.pairing import check_pairing
+from pi_tui.core.protocols import ToolOutput
 from pi_tui.core.transcript import blocks_of
 from pi_tui.providers.scripted import Call, Fail, Gate, Text, Thinking, reply
 
@@ -488,3 +490,50 @@ async def test_a_failure_part_way_keeps_what_came(rig):
     await rig.session().prompt("go")
     answer = messages(rig.store, AssistantMessage)[0]
     assert (answer.text, answer.stop_reason) == ("half", "error")
+
+
+async def test_what_was_left_waiting_after_a_failure_is_sent_first(rig):
+    refused = ProviderError("The key was refused.", kind=ErrorKind.AUTH)
+    gate = Gate()
+    rig.provider.add(reply(gate, Fail(refused)), "one", "two", "three")
+    session = rig.session()
+    session.submit("go")
+    await asyncio.wait_for(gate.reached.wait(), 5)
+    session.submit("first")
+    session.submit("second")
+    gate.open()
+    await session.wait_idle()
+    assert session.queued == (("first", "second"), ())
+    assert session.submit("third") == "started"
+    await session.wait_idle()
+    texts = [text_of(m.content) for m in messages(rig.store, UserMessage)]
+    assert texts == ["go", "first", "second", "third"]
+
+
+async def test_leaving_tells_what_was_not_sent(rig):
+    gate = Gate()
+    rig.provider.add(reply(gate))
+    session = rig.session()
+    session.submit("go")
+    session.submit("do not lose me")
+    assert any("do not lose me" in line for line in await session.close())
+
+
+async def test_a_stopped_tool_keeps_what_it_had_put_out(rig, gated_tool, until):
+    tool = gated_tool()
+    started = tool.run
+
+    async def run(arguments, context):
+        context.on_update(ToolOutput(text_content("tick 1")))
+        return await started(arguments, context)
+
+    tool.run = run
+    rig.tools = (tool,)
+    rig.provider.add(reply(Call("work", {"n": "a", "wait": 1})))
+    session = rig.session()
+    session.submit("go")
+    await until(lambda: bool(tool.log))
+    session.abort()
+    await session.wait_idle()
+    text = text_of(messages(rig.store, ToolResultMessage)[0].content)
+    assert "tick 1" in text and "Aborted" in text

@@ -40,6 +40,8 @@ class Picker(Panel[str]):
     def hint(self) -> str:
         confirm = self.keys.label("tui.select.confirm")
         cancel = self.keys.label("tui.select.cancel")
+        if self._query:
+            return f"{confirm} chooses · {cancel} clears the search"
         return f"type to search · {confirm} chooses · {cancel} cancels"
 
     def wanted_rows(self) -> int:

@@ -283,7 +283,7 @@ class SessionActions:
             request = CompactRequest("manual", keep_from=entry_id)
             outcome = await self._session.compact(request)
         except (CompactionError, PiTuiError) as error:
-            ui.notify("error", f"{error.message} {error.hint or ''}".strip())
+            ui.notify("error", error.text)
             return
         if outcome.message:
             ui.notify("info", outcome.message)

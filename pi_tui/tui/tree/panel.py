@@ -217,7 +217,7 @@ class TreePanel(Panel[NavigateRequest]):
         try:
             deed()
         except PiTuiError as error:
-            self.tell(f"{error.message} {error.hint or ''}".strip(), "error")
+            self.tell(error.text, "error")
 
     def tell(self, text: str, role: str = "muted") -> None:
         """Say something above the list until the next key."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from pi_tui.core.entries import Entry, MessageEntry
+from pi_tui.core.coverage import Coverage, coverage_of, with_covered
+from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry, MessageEntry, head_of
 from pi_tui.core.events import (
     BashExecutionEnd,
     BashExecutionStart,
@@ -31,6 +32,7 @@ from pi_tui.core.messages import (
     UserMessage,
     text_content,
 )
+from pi_tui.core.pins import PIN_TYPE, pin_data
 from pi_tui.core.streaming import (
     MessageBuilder,
     StreamEvent,
@@ -43,9 +45,10 @@ from pi_tui.core.streaming import (
 )
 from pi_tui.core.transcript import (
     AssistantBlock,
-    Block,
+    CoveredBlock,
     NoticeBlock,
     ShellBlock,
+    ShownBlock,
     ThinkingBlock,
     ToolBlock,
     blocks_of,
@@ -57,21 +60,23 @@ class BlockList:
     """A transcript without a screen; refuses what the real one could not carry out."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[ShownBlock] = []
         self.calls: list[str] = []
+        self.kept_positions: list[bool] = []
 
     def _at(self, key: str) -> int:
         return next(n for n, block in enumerate(self.blocks) if block.key == key)
 
-    def set_blocks(self, blocks: list[Block], *, keep_position: bool = False) -> None:
+    def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None:
         self.blocks = list(blocks)
+        self.kept_positions.append(keep_position)
 
-    def append(self, block: Block) -> None:
+    def append(self, block: ShownBlock) -> None:
         assert all(block.key != other.key for other in self.blocks), block.key
         self.calls.append("append")
         self.blocks.append(block)
 
-    def replace(self, key: str, block: Block) -> None:
+    def replace(self, key: str, block: ShownBlock) -> None:
         self.calls.append("replace")
         self.blocks[self._at(key)] = block
 
@@ -85,7 +90,7 @@ class BlockList:
         self.calls.append("remove")
         del self.blocks[self._at(key)]
 
-    def block(self, key: str) -> Block | None:
+    def block(self, key: str) -> ShownBlock | None:
         return next((block for block in self.blocks if block.key == key), None)
 
 
@@ -95,6 +100,46 @@ class Script:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.events: list[Event] = []
+
+    @property
+    def coverage(self) -> Coverage:
+        by_id = {entry.id: entry for entry in self.entries}
+        return coverage_of([head_of(entry) for entry in self.entries], by_id.__getitem__)
+
+    @property
+    def replayed(self) -> list[ShownBlock]:
+        """What a reopened session shows."""
+        return with_covered(blocks_of(self.entries), self.coverage)
+
+    def _append(self, make: Callable[[str], Entry]) -> None:
+        entry = make(f"{len(self.entries) + 1:08x}")
+        self.entries.append(entry)
+        self.events.append(EntryAppended(entry))
+
+    def compact(self, keep: int) -> None:
+        """Compact, keeping that many of the entries."""
+        kept = self.entries[-keep].id if keep else None
+        self._append(
+            lambda entry_id: CompactionEntry(
+                id=entry_id,
+                parent_id=None,
+                timestamp="",
+                summary="sum",
+                first_kept_entry_id=kept or entry_id,
+                tokens_before=1,
+            )
+        )
+
+    def pin(self, target: str, *, pinned: bool = True) -> None:
+        self._append(
+            lambda entry_id: CustomEntry(
+                id=entry_id,
+                parent_id=None,
+                timestamp="",
+                custom_type=PIN_TYPE,
+                data=pin_data(target, pinned=pinned),
+            )
+        )
 
     def _store(self, message: Message) -> None:
         number = len(self.entries) + 1
@@ -231,6 +276,28 @@ def result_without_a_call(script: Script) -> None:
     script.run_tool(CALL, "orphan")
 
 
+def compacted(script: Script) -> None:
+    tools(script)
+    script.compact(keep=1)
+    plain(script)
+
+
+def compacted_twice(script: Script) -> None:
+    compacted(script)
+    tools(script)
+    script.compact(keep=0)
+    script.answer(TextDelta(0, "after"))
+
+
+def pinned_later(script: Script) -> None:
+    compacted(script)
+    first = script.entries[0].id
+    script.pin(first)
+    tools(script)
+    script.pin(script.entries[1].id)
+    script.pin(first, pinned=False)
+
+
 SCENES = [
     plain,
     tools,
@@ -244,6 +311,9 @@ SCENES = [
     shell_during_an_answer,
     repeated_call_ids,
     result_without_a_call,
+    compacted,
+    compacted_twice,
+    pinned_later,
 ]
 
 
@@ -254,24 +324,24 @@ def test_live_equals_replay(scene: object, batch: int) -> None:
     script = Script()
     scene(script)
     sink = BlockList()
-    live = LiveTranscript(sink)
+    live = LiveTranscript(sink, lambda: script.coverage)
     for number, event in enumerate(script.events):
         live.handle(event)
         if number % batch == 0:
             live.flush()
     live.flush()
-    assert sink.blocks == blocks_of(script.entries)
+    assert sink.blocks == script.replayed
 
 
 def test_all_scenes_one_after_the_other() -> None:
     script, sink = Script(), BlockList()
     for scene in SCENES:
         scene(script)
-    live = LiveTranscript(sink)
+    live = LiveTranscript(sink, lambda: script.coverage)
     for event in script.events:
         live.handle(event)
     live.flush()
-    assert sink.blocks == blocks_of(script.entries)
+    assert sink.blocks == script.replayed
 
 
 def test_deltas_of_a_batch_reach_the_transcript_as_one() -> None:
@@ -347,3 +417,59 @@ def test_an_answer_that_was_never_stored_disappears() -> None:
     for event in script.events[start:]:
         live.handle(event)
     assert sink.blocks == blocks_of(script.entries)
+
+
+def test_a_stored_compaction_covers_at_once_what_came_before() -> None:
+    script, sink = Script(), BlockList()
+    tools(script)
+    live = LiveTranscript(sink, lambda: script.coverage)
+    for event in script.events:
+        live.handle(event)
+    live.notice("info", "a line of the screen")
+    script.compact(keep=1)
+    live.handle(script.events[-1])
+    assert sink.kept_positions == [True]
+    assert isinstance(sink.blocks[0], CoveredBlock) and sink.blocks[0].messages == 4
+    assert [b.key for b in sink.blocks if b.key.startswith("notice:")] == ["notice:1"]
+
+
+def test_a_pin_without_a_compaction_sets_nothing_anew() -> None:
+    script, sink = Script(), BlockList()
+    plain(script)
+    script.pin(script.entries[0].id)
+    live = LiveTranscript(sink, lambda: script.coverage)
+    for event in script.events:
+        live.handle(event)
+    assert sink.kept_positions == []
+    assert sink.blocks == script.replayed
+
+
+def test_an_answer_that_streams_goes_on_when_marks_are_set() -> None:
+    script, sink = Script(), BlockList()
+    plain(script)
+    live = LiveTranscript(sink, lambda: script.coverage)
+    for event in script.events:
+        live.handle(event)
+    builder = MessageBuilder(api="a", provider="p", model="m", timestamp=0)
+    live.handle(MessageStart(builder.message("pending")))
+    live.handle(MessageUpdate(TextDelta(0, "half ")))
+    script.compact(keep=0)
+    live.handle(script.events[-1])
+    live.handle(MessageUpdate(TextDelta(0, "an answer")))
+    live.flush()
+    (block,) = [b for b in sink.blocks if isinstance(b, AssistantBlock) and b.streaming]
+    assert block.text == "half an answer"
+
+
+def test_the_beginning_of_a_covered_path_goes_behind_the_divider() -> None:
+    script, sink = Script(), BlockList()
+    for n in range(10):
+        script.user(str(n))
+    script.compact(keep=1)
+    live = LiveTranscript(sink, lambda: script.coverage)
+    head = NoticeBlock("startup:0", "info", "context: AGENTS.md")
+    live.rebuild([head, *blocks_of(script.entries[5:])], script.coverage)
+    assert sink.blocks[1] == CoveredBlock("covered:00000001", 9, 5)
+    live.put_before(blocks_of(script.entries[:5]), after=1)
+    assert sink.kept_positions == [False, True]
+    assert sink.blocks == [head, *script.replayed]

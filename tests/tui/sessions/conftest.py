@@ -154,8 +154,7 @@ class Picking:
         return next(line for line in self.lines if text in line)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        for _ in range(400):
-            await self.pilot.pause()
+        for _ in range(1_000):
             if holds():
                 return
             await asyncio.sleep(0.005)
@@ -170,9 +169,11 @@ class Picking:
             return not (panel.feed.reading or panel.feed.searching or waits)
 
         await self.until(quiet)
+        await self.pilot.pause()
 
     async def press(self, *names: str) -> None:
-        await self.pilot.press(*names)
+        for name in names:
+            self.app._key(normalise_key(name), name if len(name) == 1 else None)
         await self.pilot.pause()
 
     async def burst(self, *names: str) -> None:

@@ -184,8 +184,8 @@ async def test_names_are_found_before_files_are_read(
         await p.settled()
         shelf.search_gate.clear()
         await p.type("needle")
-        await p.until(lambda: not p.panel.view.stale)
-        assert p.titles == ["needle"] or p.titles == []
+        await p.until(lambda: p.titles == ["needle"])
+        await p.pilot.pause()
         assert "searching …" in p.screen
         shelf.search_gate.set()
         await p.settled()
@@ -387,7 +387,7 @@ async def test_ctrl_backspace_deletes_a_word_of_the_search_first(
 # ---------------------------------------------------------------- looks and safety
 
 
-@pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 12), (30, 9), (20, 6), (8, 4)])
+@pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 12), (30, 9), (20, 8), (10, 6)])
 async def test_every_line_fits(picking: Make, library: Make, row: Row, size: Any) -> None:
     rows = [row(n, name="日本語の長い名前" * 9, parent=f"id-{n - 1}") for n in range(1, 40)]
     shelf = library([*rows, row(50, first_text=HOSTILE * 20, cwd="/é" * 60, cwd_exists=False)])
@@ -421,7 +421,8 @@ async def test_square_brackets_are_text(picking: Make, library: Make, row: Row, 
     shelf.bodies["/sessions/4.jsonl"] = f"needle {text}"
     async with picking(shelf, size=(120, 40), choices=PickerChoices(everywhere=True)) as p:
         await p.settled()
-        assert sum(text in line for line in p.lines) == 3
+        once = " ".join(text.split())  # what a conversation begins with is shown in one line
+        assert sum(text in line or once in line for line in p.lines) == 3
         await p.search("needle")
         assert sum(text in line for line in p.lines) == 1
         await p.press("ctrl+u", "ctrl+d")
@@ -447,6 +448,7 @@ async def test_nothing_foreign_reaches_the_terminal(picking: Make, library: Make
         seen.append(p.screen)
         await p.press("ctrl+r")
         p.app.post_message(events.Paste(HOSTILE))
+        await p.pilot.pause()
         await p.press("enter")
         await p.until(lambda: not p.panel._deeds._busy)
         seen.append(p.screen)
