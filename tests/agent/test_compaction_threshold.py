@@ -22,7 +22,14 @@ from pi_tui.core.events import (
     TurnStart,
     event_type,
 )
-from pi_tui.core.messages import AssistantMessage, TextContent, Usage, UserMessage, text_of
+from pi_tui.core.messages import (
+    AssistantMessage,
+    TextContent,
+    ToolCall,
+    Usage,
+    UserMessage,
+    text_of,
+)
 from pi_tui.core.pairing import check_pairing
 from pi_tui.providers.scripted import Call, Gate, reply
 
