@@ -77,6 +77,9 @@ def build_parser() -> argparse.ArgumentParser:
     tools.add_argument(
         "--append-system-prompt", metavar="TEXT|FILE", action="append", default=[], help="after it"
     )
+    parser.add_argument(
+        "--debug-log", metavar="FILE", help="write what compactions do to a file, without texts"
+    )
     parser.add_argument("-v", "--version", action="version", version=f"pi-tui {__version__}")
     return parser
 

@@ -17,6 +17,7 @@ class LaunchOptions:
     __slots__ = (
         "append_system_prompt",
         "continue_latest",
+        "debug_log",
         "doctor_file",
         "files",
         "messages",
@@ -45,6 +46,7 @@ class LaunchOptions:
         self.session: str | None = args.session
         self.session_dir: str | None = args.session_dir
         self.no_session: bool = args.no_session
+        self.debug_log: str | None = args.debug_log
         self.name: str | None = args.name
         self.tools: str | None = "" if args.no_tools else args.tools
         self.system_prompt: str | None = args.system_prompt

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.compaction_log import CompactionLog
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.stored_choice import stored_choice
 from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.config.compaction import compaction_settings
 from pi_tui.core.errors import SettingsError, UsageError
+from pi_tui.core.events import AgentStart, Event
 from pi_tui.core.messages import THINKING_LEVELS, ThinkingLevel
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import OpenedSession, Tool
 from pi_tui.core.tokens import CharsEstimator
 from pi_tui.providers.start_model import find_local_model, start_model
+from pi_tui.providers.tiktoken_estimator import TiktokenEstimator, find_vocabulary
 from pi_tui.resources.context_files import (
     ContextFile,
     load_context_files,
@@ -92,8 +95,35 @@ def _level(
     return next((level for level in THINKING_LEVELS if level == wanted), "off")
 
 
+FULL_ENOUGH_TO_COUNT = 0.25
+"""From this part of the window on it is worth loading a vocabulary to count tokens with."""
+
+
 def _estimator(start: Start) -> TokenEstimator:
-    return CharsEstimator(cjk=start.loaded.settings.compaction.estimator != "chars")
+    wanted = start.loaded.settings.compaction.estimator
+    if wanted == "chars":
+        return CharsEstimator()
+    file = find_vocabulary()
+    if file is None:
+        return CharsEstimator(cjk=True)
+    estimator = TiktokenEstimator(file)
+    if wanted == "tiktoken":
+        estimator.start_loading()
+    return estimator
+
+
+def _load_vocabulary_when_it_matters(session: AgentSession, estimator: TokenEstimator) -> None:
+    """A vocabulary costs memory, so short conversations do without one."""
+    if not isinstance(estimator, TiktokenEstimator):
+        return
+
+    def listen(event: Event) -> None:
+        if isinstance(event, AgentStart):
+            usage = session.context_usage()
+            if usage.tokens > usage.window * FULL_ENOUGH_TO_COUNT:
+                estimator.start_loading()
+
+    session.subscribe(listen)
 
 
 def _agent_settings(start: Start, choice: ModelStart) -> AgentSettings:
@@ -167,6 +197,7 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
             append=additions,
         )
 
+    estimator = _estimator(start)
     world = AgentWorld(
         models=start.models,
         tools=tools,
@@ -174,13 +205,16 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
         sections=sections,
         clock=SystemClock(),
         ids=RandomIds(),
-        estimator=_estimator(start),
+        estimator=estimator,
         sessions=sessions,
         cwd=start.cwd,
         rescue_directory=start.rescue_directory,
         on_close=start.models.close,
     )
     session = AgentSession(world, opened, _agent_settings(start, choice))
+    _load_vocabulary_when_it_matters(session, estimator)
+    if start.options.debug_log is not None:
+        session.subscribe(CompactionLog(str(start.environment.expand(start.options.debug_log))))
     if start.options.name:
         session.set_name(start.options.name)
     notices = [
