@@ -76,6 +76,10 @@ class MessageQueues:
         self._steering.extend(left)
         return held
 
+    def holds_any(self, drafts: Sequence[Draft]) -> bool:
+        """True when one of the drafts still waits for the next safe point."""
+        return any(d is waiting for d in drafts for waiting in self._steering)
+
     def take_all(self) -> tuple[Draft, ...]:
         """Everything, steering first; both queues are empty afterwards."""
         drafts = (*self._steering, *self._follow_up)

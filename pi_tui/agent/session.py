@@ -183,6 +183,9 @@ class AgentSession:
         if self._tell_read_only():
             return "refused"
         draft = Draft(text, tuple(images))
+        if self._worker.stopping:
+            self._worker.send_after_stop(draft)
+            return "queued"
         if self._is_working():
             self._queues.add(draft, delivery)
             self._bus.emit(QueueUpdate(*self._queues.texts()))

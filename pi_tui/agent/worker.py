@@ -56,10 +56,23 @@ class Worker:
         self._set_activity = set_activity
         self._signal = AbortSignal()
         self._task: asyncio.Task[Any] | None = None
+        self._after_stop: list[Draft] = []
+        self._stopped_by_user = False
 
     @property
     def busy(self) -> bool:
         return self._task is not None and not self._task.done()
+
+    @property
+    def stopping(self) -> bool:
+        """True while a run the user stopped is still putting its things in order."""
+        return self.busy and self._signal.is_set and self._stopped_by_user
+
+    def send_after_stop(self, draft: Draft) -> None:
+        """Queue a draft that was written after the run was stopped: it starts the next run."""
+        self._queues.add(draft, "steer")
+        self._after_stop.append(draft)
+        self._bus.emit(QueueUpdate(*self._queues.texts()))
 
     def start(self, drafts: Sequence[Draft]) -> asyncio.Task[RunOutcome | None]:
         """Start a run; the session must not be busy."""
@@ -81,6 +94,7 @@ class Worker:
         if not self.busy or self._signal.is_set:
             return False
         self._signal.set()
+        self._stopped_by_user = True
         self._compaction.drop_waiting()
         return True
 
@@ -88,6 +102,8 @@ class Worker:
         """Stop the run together with whatever it is doing."""
         while self._compaction.cancel():
             pass
+        self._stopped_by_user = False
+        self._after_stop.clear()
         self._signal.set()
         self._compaction.drop_waiting()
 
@@ -176,6 +192,9 @@ class Worker:
         self._set_activity("idle")
         self._shell.store_waiting()
         self._bus.emit(AgentSettled(aborted))
+        written, self._after_stop = tuple(self._after_stop), []
+        if self._queues.holds_any(written):  # those that nobody took back
+            self.start(self.take_next())
 
     def _store_settings(self) -> None:
         """Record model and thinking level where the path does not say the same."""

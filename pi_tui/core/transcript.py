@@ -211,9 +211,7 @@ def assistant_blocks(key: str, message: AssistantMessage) -> tuple[Block, ...]:
             state: ToolState = "aborted" if ended_early else "pending"
             blocks.append(ToolBlock(at, part.id, part.name, part.arguments, state))
     if message.stop_reason == "aborted":
-        blocks.append(
-            NoticeBlock(f"{key}:end", "warning", ABORTED_NOTICE)
-        )
+        blocks.append(NoticeBlock(f"{key}:end", "warning", ABORTED_NOTICE))
     elif message.stop_reason == "error":
         text = message.error_message if message.error_message is not UNSET else ""
         blocks.append(NoticeBlock(f"{key}:end", "error", text or "the model request failed"))

@@ -459,7 +459,9 @@ def _farewell(
         sys.stderr.writelines(f"pi-tui: {sanitise(line)}\n" for line in told)
         sys.stderr.flush()
         if len(session.tree) and session.store.path is not None:
-            sys.stdout.write(f"{options.resume_command} {shlex.quote(session.session_id)}\n")
+            reference = options.resume_reference or session_id
+            name = shlex.quote(reference(session))
+            sys.stdout.write(f"To go on with this session:\n{options.resume_command} {name}\n")
             sys.stdout.flush()
 
 
@@ -482,6 +484,11 @@ async def _run(
         told = await session.close()
     crash = app.crash
     return (1 if crash is not None else app.return_code or 0), crash, told
+
+
+def session_id(session: AgentSession) -> str:
+    """The usual name of a session."""
+    return session.session_id
 
 
 def _ending_already(signum: int) -> None:

@@ -15,6 +15,7 @@ from pi_tui.core.events import NoticeLevel
 from pi_tui.core.tree_shape import TreeFilter
 
 if TYPE_CHECKING:
+    from pi_tui.agent.session import AgentSession
     from pi_tui.tui.theme import ThemeSource
 
 
@@ -51,4 +52,5 @@ class TuiOptions(Struct, frozen=True):
     inside_tmux: bool = False
     secrets: tuple[str, ...] = ()
     resume_command: str = "pi-tui --session"
+    resume_reference: Callable[[AgentSession], str] | None = None
     after_paint: Callable[[CommandUI], Coroutine[Any, Any, None]] | None = None

@@ -181,6 +181,7 @@ def interactive(start: Start) -> int:
         inside_tmux=bool(environment.get("TMUX")),
         secrets=start.secrets(),
         after_paint=after_paint,
+        resume_reference=lambda held: sessions.reference(held.store.path, held.session_id),
     )
     return run_tui(session, registry, options)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.commands.session_opening import plan_for
+from pi_tui.config.settings import session_directory
 from pi_tui.core.entries import SessionHeader, iso_timestamp
 from pi_tui.core.errors import SessionNotFoundError, UsageError
 from pi_tui.core.protocols import OpenedSession
@@ -67,6 +68,13 @@ class Sessions:
             opened.store.close()
             raise plan.refusal(library.shown(plan.recorded_cwd), self._start.shown_cwd)
         return opened
+
+    def reference(self, path: str | None, session_id: str) -> str:
+        """What `--session` finds the session by: its id, or its path where that is elsewhere."""
+        usual = session_directory(self._start.environment, self._start.loaded)
+        if path is None or Path(path).is_relative_to(usual):
+            return session_id
+        return path
 
     def library(self) -> FileLibrary:
         """All stored sessions."""

@@ -537,3 +537,31 @@ async def test_a_stopped_tool_keeps_what_it_had_put_out(rig, gated_tool, until):
     await session.wait_idle()
     text = text_of(messages(rig.store, ToolResultMessage)[0].content)
     assert "tick 1" in text and "Aborted" in text
+
+
+async def test_a_message_written_while_a_run_is_stopping_starts_the_next_one(rig, until):
+    gate = Gate()
+    rig.provider.add(reply("partial", gate), "answer", "answer")
+    session = rig.session()
+    session.submit("go")
+    await asyncio.wait_for(gate.reached.wait(), 5)
+    session.submit("before")
+    session.abort()
+    assert session.submit("after") == "queued"
+    await session.wait_idle()
+    texts = [text_of(m.content) for m in messages(rig.store, UserMessage)]
+    assert texts == ["go", "before", "after"]
+    assert session.queued == ((), ())
+
+
+async def test_a_message_written_while_stopping_can_be_taken_back(rig):
+    gate = Gate()
+    rig.provider.add(reply(gate))
+    session = rig.session()
+    session.submit("go")
+    await asyncio.wait_for(gate.reached.wait(), 5)
+    session.abort()
+    session.submit("after")
+    assert session.take_back_queue() == ["after"]
+    await session.wait_idle()
+    assert len(rig.provider.requests) == 1

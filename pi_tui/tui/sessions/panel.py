@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
@@ -24,6 +23,17 @@ from pi_tui.tui.dialogs.panel import Panel
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.sessions.line_field import LineField
+from pi_tui.tui.sessions.picker_lines import (
+    DELETE,
+    NAMED,
+    PATHS,
+    RENAME,
+    SCOPE,
+    SORT,
+    key_hints,
+    states_line,
+    why_empty,
+)
 from pi_tui.tui.sessions.row_painter import SessionPainter
 from pi_tui.tui.sessions.session_feed import SessionFeed, words_of
 from pi_tui.tui.sessions.session_view import PickerChoices, SessionView
@@ -36,16 +46,7 @@ LEAST_BODY_ROWS = 8
 WHEEL_ROWS = 3
 DEBOUNCE_S = 0.08
 STALE_S = 0.15
-LONG_HINTS_FROM_CELLS = 112
-LONG_STATES_FROM_CELLS = 56
 SCOPES = ("app.session.", "tui.select.", "tui.input.", "tui.altScreen.")
-
-_SORT = "app.session.toggleSort"
-_NAMED = "app.session.toggleNamedFilter"
-_PATHS = "app.session.togglePath"
-_RENAME = "app.session.rename"
-_DELETE = "app.session.delete"
-_SCOPE = "tui.input.tab"
 
 
 class SessionDeeds(Protocol):
@@ -139,12 +140,12 @@ class SessionPanel(Panel[str]):
             "tui.select.pageDown": lambda: view.move(self._list_rows),
             "tui.altScreen.top": lambda: view.move(-len(view)),
             "tui.altScreen.bottom": lambda: view.move(len(view)),
-            _SCOPE: self._toggle_scope,
-            _SORT: view.next_sort,
-            _NAMED: view.toggle_named,
-            _PATHS: self._toggle_paths,
-            _RENAME: self._begin_rename,
-            _DELETE: self._delete,
+            SCOPE: self._toggle_scope,
+            SORT: view.next_sort,
+            NAMED: view.toggle_named,
+            PATHS: self._toggle_paths,
+            RENAME: self._begin_rename,
+            DELETE: self._delete,
             "app.session.deleteNoninvasive": self._delete_or_word,
         }
 
@@ -364,56 +365,17 @@ class SessionPanel(Panel[str]):
 
     @property
     def hint(self) -> str:
-        """As many keys as fit, the ones needed most first."""
-        wide = self.size.width >= LONG_HINTS_FROM_CELLS
-        scope = "folder" if self.view.choices.everywhere else "all"
-        actions = [
-            ("tui.select.confirm", "opens" if wide else ""),
-            ("tui.select.cancel", "closes" if wide else ""),
-            (_SCOPE, scope),
-            (_DELETE, "delete"),
-            (_RENAME, "rename"),
-            (_SORT, "sort"),
-            (_NAMED, "named"),
-            (_PATHS, "paths"),
-        ]
-        parts = [(self.keys.label(action), what) for action, what in actions]
-        if not wide:
-            parts = [(key.replace("ctrl+", "^"), what) for key, what in parts]
-        hint = ""
-        for key, what in parts:
-            part = f"{key} {what}".strip()
-            longer = f"{hint} · {part}" if hint else part
-            if key and cell_len(longer) <= self.size.width - 6:
-                hint = longer
-        return hint
+        return key_hints(self.keys, self.view.choices, self.size.width)
 
     def body_line(self, y: int, width: int) -> Strip:
         start = self._list_from
         if start == 2 and y == 0:
-            return self._states(width)
+            return states_line(self.view.choices, self.palette, width)
         if y < start:
             return self._search_line(width)
         if y - start >= self._list_rows:
             return self._status(width)
         return self._list_line(y - start, width)
-
-    def _states(self, width: int) -> Strip:
-        choices, ink = self.view.choices, self.palette.ink
-        on, off = ink("accent"), ink("dim")
-        everywhere = choices.everywhere
-        pieces = [
-            Segment("  ○ folder " if everywhere else "  ◉ folder ", off if everywhere else on),
-            Segment("◉ all" if everywhere else "○ all", on if everywhere else off),
-        ]
-        if width >= LONG_STATES_FROM_CELLS:
-            named = choices.named_only
-            pieces.append(Segment(f"   Name: {'named' if named else 'all'}", on if named else off))
-            pieces.append(Segment(f"   Sort: {choices.sort}", off))
-        else:
-            pieces.append(Segment(f" · {choices.sort}", off))
-            pieces.append(Segment(" · named" if choices.named_only else "", on))
-        return Strip([piece for piece in pieces if piece.text])
 
     def _search_line(self, width: int) -> Strip:
         ink = self.palette.ink
@@ -442,20 +404,11 @@ class SessionPanel(Panel[str]):
         return self._painter.draw(shown, width, selected=selected)
 
     def _empty(self) -> str:
-        choices = self.view.choices
         if self.feed.searching or self.view.stale:
             return "searching …"
         if self.feed.reading:
             return "reading …"
-        everywhere = f"{self.keys.label(_SCOPE)} shows those of all directories"
-        if self.view.searching:
-            where = "." if choices.everywhere else f" here; {everywhere}."
-            return f"nothing fits{where}"
-        if choices.named_only:
-            return f"no session has a name; {self.keys.label(_NAMED)} shows all"
-        if choices.everywhere:
-            return "there are no stored sessions yet"
-        return f"no session belongs to this directory; {everywhere}"
+        return why_empty(self.keys, self.view)
 
     def _status(self, width: int) -> Strip:
         ink = self.palette.ink
