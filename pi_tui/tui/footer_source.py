@@ -38,4 +38,6 @@ class FooterSource:
             model=model.full_name if self.show_provider else model.id,
             thinking=session.thinking_level if model.reasoning else None,
             auto_compaction=self._options.auto_compaction,
+            unsaved_entries=session.store.pending,
+            read_only=session.store.read_only,
         )

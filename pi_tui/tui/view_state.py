@@ -173,6 +173,8 @@ class FooterFacts(Struct, frozen=True):
     model: str
     thinking: str | None
     auto_compaction: bool = False
+    unsaved_entries: int = 0
+    read_only: bool = False
 
     @property
     def context_percent(self) -> float | None:
@@ -192,6 +194,10 @@ class FooterPart(Struct, frozen=True):
 def place_parts(facts: FooterFacts) -> list[FooterPart]:
     """Line one: where we are."""
     parts = [FooterPart(facts.directory, 3)]
+    if facts.unsaved_entries:
+        parts.insert(0, FooterPart("NOT SAVED", 9, "error"))
+    elif facts.read_only:
+        parts.insert(0, FooterPart("read-only", 9, "warning"))
     if facts.branch:
         parts.append(FooterPart(f"({facts.branch})", 2))
     if facts.session_name:

@@ -50,6 +50,8 @@ OTHER_MODEL = Model("other", "other-model", "scripted", context_window=200_000)
 class StoreDouble(Struct):
     header: SessionHeader
     path: str | None = "/nowhere/session.jsonl"
+    pending: int = 0
+    read_only: bool = False
 
 
 class ChoiceDouble(Struct):

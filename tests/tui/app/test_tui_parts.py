@@ -95,6 +95,8 @@ def texts(parts: list[FooterPart]) -> list[str]:
 
 def test_footer_texts() -> None:
     assert texts(place_parts(facts())) == ["~/dir", "(main)", "• name"]
+    assert texts(place_parts(facts(unsaved_entries=2)))[0] == "NOT SAVED"
+    assert texts(place_parts(facts(read_only=True)))[0] == "read-only"
     assert texts(number_parts(facts())) == ["↑1.2k", "↓56", "W12k", "$0.123", "25.0%/200k"]
     assert texts(model_parts(facts())) == ["m", "• high"]
     assert texts(model_parts(facts(thinking="off"))) == ["m", "• thinking off"]
