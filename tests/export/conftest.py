@@ -48,6 +48,8 @@ class Page(HTMLParser):
             self.styles.append("")
 
     def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:  # `<hr />` counts as a start and an end
+            return
         if not self.open or self.open.pop() != tag:
             self.badly_nested.append(tag)
 
