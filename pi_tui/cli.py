@@ -7,6 +7,7 @@ Nothing but the standard library is imported before the arguments are known, so 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, get_args
@@ -150,6 +151,7 @@ def main() -> NoReturn:
         stdout_is_terminal=_is_terminal(sys.stdout),
     )
     if options.mode == "interactive":
+        gc.disable()  # importing makes no garbage; `run_tui` enables it after the first paint
         from pi_tui.tui.terminal import hold_terminal
 
         hold_terminal()

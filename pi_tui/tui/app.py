@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual import events
 from textual.app import App, ComposeResult
@@ -50,8 +50,10 @@ from pi_tui.tui.queue_view import QueueView
 from pi_tui.tui.terminal import TerminalGuard, hold_terminal
 from pi_tui.tui.theme import PLAIN, ThemeSource, textual_theme
 from pi_tui.tui.transcript import KeyHints, Transcript
-from pi_tui.tui.tree.flow import TreeNavigator
 from pi_tui.tui.view_state import StatusState, spinner
+
+if TYPE_CHECKING:
+    from pi_tui.tui.tree.flow import TreeNavigator
 
 T = TypeVar("T")
 
@@ -112,7 +114,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.desk = PromptDesk(session, registry, self.ui, self.editor, self.spawn)
         self.actions = AppActions(self)
         self.external_editor = ExternalEditor(options.editor_command)
-        self.navigator = TreeNavigator(self)
+        self._navigator: TreeNavigator | None = None
         self.crash: BaseException | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._panels: list[Panel[Any]] = []
@@ -323,7 +325,16 @@ class PiTuiApp(App[None], inherit_bindings=False):
         if isinstance(self._driver, TerminalDriver):
             self._driver.suspend_process()
 
-    # ------------------------------------------------------------ what the tree navigator needs
+    # ------------------------------------------------------------ the tree navigator, what it needs
+
+    @property
+    def navigator(self) -> TreeNavigator:
+        """The tree navigator; made, and its modules loaded, when it is first asked for."""
+        if self._navigator is None:
+            from pi_tui.tui.tree.flow import TreeNavigator
+
+            self._navigator = TreeNavigator(self)
+        return self._navigator
 
     @property
     def theme_source(self) -> ThemeSource:
