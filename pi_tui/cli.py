@@ -58,6 +58,12 @@ def build_parser() -> argparse.ArgumentParser:
     model.add_argument("--model", metavar="NAME", help="provider/id[:thinking] or a unique part")
     model.add_argument("--thinking", metavar="LEVEL", choices=LEVELS, help=", ".join(LEVELS))
     model.add_argument(
+        "--api-key",
+        metavar="KEY",
+        help="for this run only; other users can see it in the list of processes, so rather set a "
+        "variable",
+    )
+    model.add_argument(
         "--list-models", nargs="?", const="", metavar="QUERY", help="list models that can be used"
     )
     session = parser.add_argument_group("session")
@@ -145,6 +151,19 @@ def _joined_tool_lists(argv: Sequence[str]) -> list[str]:
 
 def main() -> NoReturn:
     """Run the program and exit with its status."""
+    from pi_tui.headless.standard_streams import end_streams, hold_streams
+
+    hold_streams()
+    try:
+        _run()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BrokenPipeError:
+        code = 1
+    sys.exit(end_streams(code))
+
+
+def _run() -> NoReturn:
     options = parse_arguments(
         sys.argv[1:],
         stdin_is_terminal=_is_terminal(sys.stdin),

@@ -15,6 +15,7 @@ class LaunchOptions:
     """The command line, checked. Lists keep the order in which things were typed."""
 
     __slots__ = (
+        "api_key",
         "append_system_prompt",
         "continue_latest",
         "debug_log",
@@ -41,6 +42,7 @@ class LaunchOptions:
         self.messages: list[str] = [a for a in args.words if not a.startswith("@") or a == "@"]
         self.model: str | None = args.model
         self.thinking: str | None = args.thinking
+        self.api_key: str | None = args.api_key
         self.continue_latest: bool = args.continue_latest
         self.resume: bool = args.resume
         self.session: str | None = args.session

@@ -20,6 +20,7 @@ from pi_tui.core.entries import (
     MessageEntry,
     UsageEntry,
 )
+from pi_tui.core.errors import StorageError
 from pi_tui.core.messages import AssistantMessage, ToolResultMessage, Usage
 from pi_tui.core.protocols import SessionStore
 
@@ -111,6 +112,7 @@ class SessionNumbers:
         self._totals = UsageTotals()
         self._messages: dict[str, int] = {}
         self._uncounted: list[str] = []
+        self._counting = asyncio.Lock()
         for entry_id in self._tree.ids():
             head = self._tree.head(entry_id)
             self._count_role(head.role)
@@ -127,11 +129,21 @@ class SessionNumbers:
             self._messages[role] = self._messages.get(role, 0) + 1
 
     async def count_stored(self) -> None:
-        """Read what the stored entries used, in a thread, some hundred at a time."""
-        ids, self._uncounted = self._uncounted, []
-        for start in range(0, len(ids), _COUNTED_AT_ONCE):
-            part = ids[start : start + _COUNTED_AT_ONCE]
-            self._totals.add_all(await asyncio.to_thread(_load_all, self._store, part))
+        """Read what the stored entries used, in a thread, some hundred at a time.
+
+        Whoever asks while a count is under way waits for its end. Raises StorageError once when
+        there are entries that cannot be read; the others are counted all the same.
+        """
+        failure: StorageError | None = None
+        async with self._counting:
+            while self._uncounted:
+                part = self._uncounted[:_COUNTED_AT_ONCE]
+                entries, error = await asyncio.to_thread(_load_all, self._store, part)
+                self._totals.add_all(entries)
+                del self._uncounted[: len(part)]
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def stats(self) -> SessionStats:
         """What was counted so far."""
@@ -149,5 +161,13 @@ class SessionNumbers:
 _COUNTED_AT_ONCE = 500
 
 
-def _load_all(store: SessionStore, ids: Sequence[str]) -> list[Entry]:
-    return [store.load(entry_id) for entry_id in ids]
+def _load_all(store: SessionStore, ids: Sequence[str]) -> tuple[list[Entry], StorageError | None]:
+    """The entries that can be read, and the first error of those that cannot."""
+    entries: list[Entry] = []
+    failure: StorageError | None = None
+    for entry_id in ids:
+        try:
+            entries.append(store.load(entry_id))
+        except StorageError as error:
+            failure = failure or error
+    return entries, failure

@@ -19,6 +19,7 @@ from pi_tui.agent.compactor import Compactor
 from pi_tui.agent.context import ContextBuilder, PromptSections
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.leaving import LeavingGate
 from pi_tui.agent.loop import RunLoop, RunSettings
 from pi_tui.agent.navigator import Navigator
 from pi_tui.agent.queues import DeliveryMode, MessageQueues
@@ -101,6 +102,7 @@ class SessionState(Struct, frozen=True):
     run: RunSettings
     queues: MessageQueues
     context: ContextBuilder
+    gate: LeavingGate
     activity: Callable[[], Activity]
     set_activity: Callable[[Activity], None]
     environment: Callable[[], dict[str, str]]
@@ -132,7 +134,7 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         state.bus,
         world.clock,
         policy=lambda: state.settings.retry,
-        output_limits=state.context.limits.max_output_tokens,
+        output_limits=lambda: state.context.limits.max_output_tokens,
     )
     compaction = _compaction(world, state, hooks, summariser)
     worker = _worker(world, state, shell, compaction)
@@ -145,9 +147,15 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         shell=shell,
         summaries=_branch_summaries(world, state, summariser),
         journal=state.journal,
+        gate=state.gate,
         set_activity=state.set_activity,
     )
-    branches = BranchTools(state.journal, world.estimator, navigator.refuse_meanwhile)
+
+    def refuse_meanwhile() -> None:
+        state.gate.refuse()
+        navigator.refuse_meanwhile()
+
+    branches = BranchTools(state.journal, world.estimator, refuse_meanwhile)
     return SessionParts(hooks, shell, compaction, worker, navigator, branches)
 
 
@@ -206,7 +214,7 @@ def _worker(
     recovery = Recovery(
         bus=state.bus,
         loop=loop,
-        limits=state.context.limits,
+        limits=lambda: state.context.limits,
         compaction=compaction,
         policy=lambda: state.settings.retry,
         set_activity=state.set_activity,

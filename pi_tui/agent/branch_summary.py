@@ -7,12 +7,12 @@ that are no longer in the context. Tokens are estimates.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.counting import LentEstimator, count_in_thread
 from pi_tui.agent.hooks import HookSummary
 from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.summariser import WAY_OUT, Summariser, SummaryAsker, SummaryJob, SummaryTally
@@ -24,10 +24,10 @@ from pi_tui.core.compaction.branch import (
 from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_lists_text
 from pi_tui.core.compaction.prompts import BRANCH_PREAMBLE, without_file_lists
 from pi_tui.core.entries import Entry
-from pi_tui.core.errors import CompactionError
+from pi_tui.core.errors import CompactionError, ModelError
 from pi_tui.core.events import BranchSummaryProgress
 from pi_tui.core.messages import JSON, BranchSummaryMessage, Usage
-from pi_tui.core.protocols import Clock, TokenEstimator
+from pi_tui.core.protocols import Clock, SessionStore, TokenEstimator
 from pi_tui.core.tokens import compact_json, sent_tokens
 from pi_tui.core.tree import SessionTree
 
@@ -42,7 +42,14 @@ class LeftBranch(Struct, frozen=True):
 
     leaf_id: str | None
     ancestor_id: str | None
-    entries: tuple[Entry, ...]
+    entry_ids: tuple[str, ...]
+
+
+class BranchMeasure(Struct, frozen=True):
+    """A branch prepared as a whole, and how many of its oldest messages do not fit a summary."""
+
+    everything: BranchPreparation
+    left_out_messages: int
 
 
 class SummaryWish(Struct, frozen=True):
@@ -62,14 +69,14 @@ class MadeSummary(Struct, frozen=True):
 
 
 def left_branch(tree: SessionTree, target_id: str | None) -> LeftBranch:
-    """Find what lies between the leaf and what it shares with the target; decodes only that."""
+    """Find what lies between the leaf and what it shares with the target; decodes nothing."""
     leaf_id = tree.leaf_id
     if target_id is None:
         ancestor, ids = None, tuple(tree.path_ids())
     else:
         collected = collect_branch_entries(tree, leaf_id, target_id)
         ancestor, ids = collected.common_ancestor_id, collected.entry_ids
-    return LeftBranch(leaf_id, ancestor, tuple(tree.entry(entry_id) for entry_id in ids))
+    return LeftBranch(leaf_id, ancestor, ids)
 
 
 def budget_tokens(window_tokens: int, reserve_tokens: int) -> int:
@@ -106,16 +113,40 @@ class BranchSummariser:
         """Who would be asked now. Raises ModelError."""
         return self._asker()
 
-    def prepare(self, branch: LeftBranch, window_tokens: int | None) -> BranchPreparation:
-        """Choose what a summary is made from, newest first; without a window all of it."""
-        budget = 0
-        if window_tokens is not None:
-            budget = budget_tokens(window_tokens, self._reserve_tokens)
-        return prepare_branch_entries(branch.entries, budget, self._estimator)
+    async def entries_of(self, branch: LeftBranch, store: SessionStore) -> tuple[Entry, ...]:
+        """The entries of a branch, read in a thread. Raises StorageError."""
+        return await count_in_thread(
+            self._estimator, lambda lent: _loaded(branch.entry_ids, store, lent)
+        )
 
-    def exceeds(self, everything: BranchPreparation, window_tokens: int) -> bool:
-        """True when a summary cannot be made from all of a branch."""
-        return everything.total_tokens > budget_tokens(window_tokens, self._reserve_tokens)
+    async def prepare(
+        self, branch: LeftBranch, store: SessionStore, window_tokens: int
+    ) -> BranchPreparation:
+        """Choose what a summary is made from, newest first, in a thread. Raises StorageError."""
+        budget = budget_tokens(window_tokens, self._reserve_tokens)
+
+        def count(lent: LentEstimator) -> BranchPreparation:
+            return prepare_branch_entries(_loaded(branch.entry_ids, store, lent), budget, lent)
+
+        return await count_in_thread(self._estimator, count)
+
+    async def measure(self, branch: LeftBranch, store: SessionStore) -> BranchMeasure:
+        """Say how large a branch is, in a thread. Raises StorageError."""
+        budget: int | None = None
+        try:
+            budget = budget_tokens(self._asker().model.context_window, self._reserve_tokens)
+        except ModelError:
+            pass  # a summary would fail and say why
+
+        def count(lent: LentEstimator) -> BranchMeasure:
+            entries = _loaded(branch.entry_ids, store, lent)
+            everything = prepare_branch_entries(entries, 0, lent)
+            if budget is None or everything.total_tokens <= budget:
+                return BranchMeasure(everything, 0)
+            fitting = prepare_branch_entries(entries, budget, lent)  # each message counted once
+            return BranchMeasure(everything, len(everything.messages) - len(fitting.messages))
+
+        return await count_in_thread(self._estimator, count)
 
     async def summarise(
         self,
@@ -157,11 +188,14 @@ class BranchSummariser:
         self._bus.emit(BranchSummaryProgress(part, parts, received_tokens))
 
 
-async def prepare_in_thread(
-    summariser: BranchSummariser, branch: LeftBranch, window_tokens: int, signal: AbortSignal
-) -> BranchPreparation:
-    """Like `BranchSummariser.prepare`, for branches of any length. Raises Aborted."""
-    return await signal.guard(asyncio.to_thread(summariser.prepare, branch, window_tokens))
+def _loaded(
+    entry_ids: Sequence[str], store: SessionStore, lent: LentEstimator
+) -> tuple[Entry, ...]:
+    entries = []
+    for entry_id in entry_ids:
+        lent.check()
+        entries.append(store.load(entry_id))
+    return tuple(entries)
 
 
 def summary_from_hook(made: HookSummary) -> MadeSummary:

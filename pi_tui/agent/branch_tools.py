@@ -7,9 +7,12 @@ false}`; the last one in the file decides, on whatever branch it stands.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from pi_tui.agent.branch_comparison import BranchComparison, compare_branches
+from pi_tui.agent.counting import count_in_thread
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.tree_dump import tree_dump
@@ -26,7 +29,10 @@ from pi_tui.core.messages import JSON, AssistantMessage, ToolResultMessage
 from pi_tui.core.pins import with_pin_partners
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
+from pi_tui.core.session_library import snapshot_of
 from pi_tui.core.tree import SessionTree
+
+T = TypeVar("T")
 
 HIDDEN_TYPE = "pi-tui.hidden"
 LEFT_OUT_RESULT = "(left out of the context by the user)"
@@ -85,14 +91,29 @@ class BranchTools:
             f"there is no entry {reference!r}", hint="/tree --dump shows the ids and labels."
         )
 
-    def compare(self, a_id: str, b_id: str) -> BranchComparison:
-        """What the paths to two entries have in common, and what each did after that."""
-        return compare_branches(self._journal().tree, a_id, b_id, self._estimator)
+    async def read(self, read: Callable[[SessionTree], T]) -> T:
+        """Run something that decodes many entries, in a thread and over a tree of its own.
 
-    def dump(self) -> JSON:
+        It sees the entries as they are now; the session goes on meanwhile.
+        """
+        journal = self._journal()
+        snapshot = snapshot_of(journal.tree, journal.store)
+        return await asyncio.to_thread(lambda: read(snapshot.tree()))
+
+    async def compare(self, a_id: str, b_id: str) -> BranchComparison:
+        """What the paths to two entries have in common, and what each did after that.
+
+        Raises StorageError for an entry that cannot be read.
+        """
+        journal = self._journal()
+        snapshot = snapshot_of(journal.tree, journal.store)
+        return await count_in_thread(
+            self._estimator, lambda lent: compare_branches(snapshot.tree(), a_id, b_id, lent)
+        )
+
+    async def dump(self) -> JSON:
         """The whole tree as JSON data; see `tree_dump`."""
-        tree = self._journal().tree
-        return tree_dump(tree, hidden=self.hidden, left_out=self.left_out)
+        return await self.read(_dump)
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -102,9 +123,7 @@ class BranchTools:
     @property
     def left_out(self) -> frozenset[str]:
         """The entries of the path to the leaf that were left out of the context."""
-        tree = self._journal().tree
-        edits = _edits(tree)
-        return frozenset(target for target, edit in edits.items() if _leaves_out(edit))
+        return _left_out(self._journal().tree)
 
     # ------------------------------------------------------------ labels
 
@@ -238,6 +257,15 @@ class _HiddenBranches:
         data = entry.data
         if isinstance(data, dict) and isinstance(data.get("targetId"), str):
             self._hidden[data["targetId"]] = data.get("hidden") is True
+
+
+def _dump(tree: SessionTree) -> JSON:
+    return tree_dump(tree, hidden=_HiddenBranches().of(tree), left_out=_left_out(tree))
+
+
+def _left_out(tree: SessionTree) -> frozenset[str]:
+    edits = _edits(tree)
+    return frozenset(target for target, edit in edits.items() if _leaves_out(edit))
 
 
 def _edits(tree: SessionTree) -> dict[str, JSON]:

@@ -15,6 +15,7 @@ from pi_tui.core.compaction.prepare import (
     CompactionPreparation,
     compaction_entry,
     kept_entry_problem,
+    previous_lists,
 )
 from pi_tui.core.entries import CompactionEntry, Entry
 from pi_tui.core.errors import CompactionError
@@ -174,9 +175,7 @@ def previous_details(path: list[Entry], prepared: CompactionPreparation) -> dict
     """The details of the compaction that leads the context, if the product made it."""
     for entry in path:
         if isinstance(entry, CompactionEntry) and entry.id == prepared.previous_compaction_id:
-            return (
-                entry.details if isinstance(entry.details, dict) and not entry.from_hook else None
-            )
+            return previous_lists(entry)
     return None
 
 

@@ -2,13 +2,13 @@
 
 Subscribe an instance to a session. It writes sizes, times and outcomes, and the words of errors;
 summaries only when asked for, and never messages. It must not disturb the session: a log that
-cannot be written ends itself and says why in `failure`.
+cannot be written ends itself and says so once.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -38,27 +38,32 @@ _LOGGED = (
 
 
 class CompactionLog:
-    """A listener for `AgentSession.subscribe` that appends to a file.
+    """A listener for `AgentSession.subscribe` that appends to a file, readable by its owner alone.
 
-    `texts`: also write the summaries. `now_ms`: Unix milliseconds, the system's by default.
+    Raises OSError when the file cannot be opened. `tell` gets one sentence when it cannot be
+    written later. `texts`: also write the summaries. `now_ms`: Unix milliseconds, the system's by
+    default.
     """
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | os.PathLike[str],
+        tell: Callable[[str], None],
         *,
         texts: bool = False,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        self._path = Path(path)
+        self._path = os.fspath(path)
+        self._tell = tell
         self._texts = texts
         self._now_ms = now_ms or SystemClock().now_ms
         self._part = 0
-        self.failure: OSError | None = None
+        self._ended = False
+        os.close(self._open())
 
     def __call__(self, event: Event) -> None:
         """Write what the event tells, if it is about compactions or summaries."""
-        if self.failure is not None:
+        if self._ended:
             return
         if isinstance(event, CompactionProgress):
             if event.part != self._part:  # told again for each piece of text that arrives
@@ -82,7 +87,14 @@ class CompactionLog:
     def _write(self, facts: dict[str, JSON]) -> None:
         line = msgspec.json.encode({"time": iso_timestamp(self._now_ms()), **facts}) + b"\n"
         try:
-            with self._path.open("ab") as file:
+            with os.fdopen(self._open(), "ab") as file:
                 file.write(line)
         except OSError as error:
-            self.failure = error
+            self._ended = True
+            why = error.strerror or error
+            self._tell(f"the log {self._path} cannot be written any more ({why}); it ends here")
+
+    def _open(self) -> int:
+        """A descriptor that appends; a pipe nobody reads is an error instead of a wait."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(self._path, flags, 0o600)

@@ -6,18 +6,14 @@ running conversation is untouched, so every failure and every Escape leaves thin
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import Literal
-
-from msgspec import structs
 
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.compaction_entry import (
     CompactionFacts,
     EntryMaker,
     check_smaller,
-    previous_details,
     replaced_tokens,
     summary_tokens,
 )
@@ -32,6 +28,7 @@ from pi_tui.agent.compaction_plan import (
     refusal_of,
 )
 from pi_tui.agent.compaction_record import FAILED_TYPE, CompactionRecord, failure_data
+from pi_tui.agent.counting import count_in_thread
 from pi_tui.agent.hooks import (
     HookRunner,
     HookSummary,
@@ -41,11 +38,10 @@ from pi_tui.agent.hooks import (
     hook_summary,
 )
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.preparation_summary import summarise_preparation
 from pi_tui.agent.signals import Aborted, AbortSignal
-from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryJob, SummaryTally
-from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_lists_text
+from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryTally
 from pi_tui.core.compaction.prepare import CompactionPreparation
-from pi_tui.core.compaction.prompts import without_file_lists
 from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry, iso_timestamp
 from pi_tui.core.errors import CompactionError, PiTuiError, StorageError
 from pi_tui.core.events import (
@@ -95,7 +91,9 @@ class Compactor:
         Raises CompactionError for an entry not to keep from, StorageError for an unreadable file.
         """
         path = journal.tree.context_path()
-        return path, await asyncio.to_thread(decide, path, request, terms, self._estimator)
+        return path, await count_in_thread(
+            self._estimator, lambda lent: decide(path, request, terms, lent)
+        )
 
     async def preview(
         self, request: CompactRequest, terms: CompactionTerms, journal: Journal
@@ -117,7 +115,7 @@ class Compactor:
         """Do it, and tell everybody how it went. Raises nothing for failures."""
         work = _Work(request, asker, journal, signals)
         try:
-            work.path, prepared = await self.prepare(request, terms, journal)
+            work.path, prepared = await signals.work.guard(self.prepare(request, terms, journal))
             if not isinstance(prepared, CompactionPreparation):
                 return refusal_of(prepared)
             work.prepared = prepared
@@ -155,11 +153,20 @@ class Compactor:
             work.from_hook = True
             return maker.from_hook(made)
         assert work.asker is not None
-        summary, made_tokens = await self._summarise(work, prepared)
-        check_smaller(made_tokens, replaced_tokens(prepared, self._estimator))
-        max_list_tokens = terms.window_tokens // LISTS_SHARE
+        summary = await summarise_preparation(
+            self._summariser,
+            prepared,
+            work.asker,
+            work.signals.work,
+            window_tokens=terms.window_tokens,
+            tally=work.tally,
+            focus=work.request.instructions,
+            progress=self._progress,
+        )
+        written = sum(summary_tokens(text, self._estimator) for text in summary.written)
+        check_smaller(written, replaced_tokens(prepared, self._estimator))
         facts = CompactionFacts(
-            summary=summary + fitting_lists_text(prepared.files, max_list_tokens),
+            summary=summary.text,
             reason=work.request.reason,
             model=work.asker.model,
             usage=work.tally.usage,
@@ -195,35 +202,8 @@ class Compactor:
             raise CompactionError("An extension's compaction was refused: it is not an object.")
         return summary
 
-    async def _summarise(self, work: _Work, prepared: CompactionPreparation) -> tuple[str, int]:
-        """The merged summary, and the tokens of what the model wrote of it."""
-        assert work.asker is not None
-        if previous_details(work.path, prepared) is not None:
-            # The lists are in the details and are appended anew; in the text they would pile up.
-            bare = without_file_lists(prepared.previous_summary or "")
-            prepared = structs.replace(prepared, previous_summary=bare or None)
-        texts: dict[str, str] = {}
-        requests = prepared.requests
-        for later, request in zip(reversed(range(len(requests))), requests, strict=True):
-            job = SummaryJob(
-                kind="compaction" if request.span == "history" else "turn-prefix",
-                messages=request.messages,
-                previous_summary=request.previous_summary,
-                focus=work.request.instructions,
-            )
-            done = work.tally.parts
-
-            def progress(
-                part: int, of: int, tokens: int, done: int = done, later: int = later
-            ) -> None:
-                self._bus.emit(CompactionProgress(done + part, done + of + later, tokens))
-
-            summary = await self._summariser.summarise(
-                job, work.asker, work.signals.work, progress, work.tally
-            )
-            texts[request.span] = without_file_lists(summary.text)
-        written = sum(summary_tokens(text, self._estimator) for text in texts.values())
-        return prepared.merge(texts.get("history"), texts.get("turn-prefix")), written
+    def _progress(self, part: int, parts: int, tokens: int) -> None:
+        self._bus.emit(CompactionProgress(part, parts, tokens))
 
     def _append(self, work: _Work, entry: CompactionEntry) -> None:
         """Make the entry durable at the place it was made for."""

@@ -44,10 +44,13 @@ PromptSections = Callable[[Sequence[Tool]], Mapping[str, str]]
 
 
 class RequestLimits(Struct):
-    """What this session has learnt that a provider does not accept. Changes as errors come in."""
+    """What was learnt in one session that a model's server does not accept; by full model name.
 
-    without_thinking: bool = False
-    without_images: bool = False
+    It changes as errors come in, and says nothing about other models.
+    """
+
+    without_thinking: set[str] = set()
+    without_images: set[str] = set()
     max_output_tokens: dict[str, int] = {}
 
 
@@ -71,9 +74,18 @@ class ContextBuilder:
         self._journal = journal
         self._sections = sections
         self.tools = tuple(tools)
-        self.limits = RequestLimits()
-        self._told_repairs: set[str] = set()
-        self._told_for: Journal | None = None
+        self._learnt = _Learnt(None)
+
+    @property
+    def limits(self) -> RequestLimits:
+        """What was learnt in the session that is held now."""
+        return self._of_session().limits
+
+    def _of_session(self) -> _Learnt:
+        journal = self._journal()
+        if journal is not self._learnt.journal:
+            self._learnt = _Learnt(journal)
+        return self._learnt
 
     def store_system_message(self) -> None:
         """Append what differs between the wanted prompt and tools and those on the path."""
@@ -97,7 +109,7 @@ class ContextBuilder:
         request = ModelRequest(
             model=model,
             system=system_text(system) if system else "",
-            messages=self._within_limits(messages),
+            messages=self._within_limits(messages, model.full_name),
             tools=declared_tools(system) if system else (),
             thinking_level=thinking_level if model.reasoning else "off",
             max_tokens=self.limits.max_output_tokens.get(model.full_name),
@@ -107,26 +119,35 @@ class ContextBuilder:
 
     def _news(self, repairs: Sequence[str]) -> str:
         """What to tell of repairs: each once in a session, though it is made for every request."""
-        journal = self._journal()
-        if journal is not self._told_for:
-            self._told_for, self._told_repairs = journal, set()
+        told = self._of_session().told_repairs
         new = [
             repair
             for repair in dict.fromkeys(repairs)
-            if repair not in self._told_repairs and not repair.startswith(ORDINARY_REPAIRS)
+            if repair not in told and not repair.startswith(ORDINARY_REPAIRS)
         ]
-        self._told_repairs.update(new)
+        told.update(new)
         if not new:
             return ""
         more = f"; and {len(new) - _REPAIRS_NAMED} more" if len(new) > _REPAIRS_NAMED else ""
         return f"what is sent to the model was mended: {'; '.join(new[:_REPAIRS_NAMED])}{more}"
 
-    def _within_limits(self, messages: tuple[RequestMessage, ...]) -> tuple[RequestMessage, ...]:
-        if self.limits.without_images:
+    def _within_limits(
+        self, messages: tuple[RequestMessage, ...], model_name: str
+    ) -> tuple[RequestMessage, ...]:
+        if model_name in self.limits.without_images:
             messages = tuple(_without_images(m) for m in messages)
-        if self.limits.without_thinking:
+        if model_name in self.limits.without_thinking:
             messages = tuple(kept for m in messages if (kept := _without_thinking(m)) is not None)
         return messages
+
+
+class _Learnt:
+    """What belongs to one session; another one begins with nothing."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self.journal = journal
+        self.limits = RequestLimits()
+        self.told_repairs: set[str] = set()
 
 
 def folded_system(projection: Projection) -> SystemMessage | None:

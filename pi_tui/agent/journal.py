@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pi_tui.agent.bus import EventBus
 from pi_tui.agent.navigation_log import mark_undo
-from pi_tui.agent.session_switch import is_read_only
 from pi_tui.core.entries import (
     ContextEditEntry,
     CustomEntry,
@@ -130,7 +129,7 @@ class Journal:
         """
         old = self.tree.leaf_id
         self.tree.move_leaf(entry_id)
-        if remembered and entry_id != old and not is_read_only(self.store):
+        if remembered and entry_id != old and not self.store.read_only:
             self._remember_leaf(entry_id, undoes=undoes)
         self._bus.emit(LeafMoved(entry_id, old))
 
@@ -152,11 +151,10 @@ class Journal:
         if self._unsaved:
             return
         self._unsaved = True
-        hint = f" {error.hint}" if error.hint else ""
         self._bus.emit(
             Notice(
                 "error",
-                f"NOT SAVED: {error.message}{hint} The conversation is kept in memory and is "
+                f"NOT SAVED: {error.text} The conversation is kept in memory and is "
                 "written as soon as that works; do not quit before.",
             )
         )

@@ -1,12 +1,71 @@
-"""Leaving a session: write what waits, move it where it can be written, say so, let go of the lock.
+"""Leaving a session: let nothing new begin, write what waits, say so, let go of the lock.
 
-Blocking; callers on the event loop use a thread.
+From the moment a session is left until another one is held, what would begin in it is refused with
+one line: it would be lost, or would hold up the next session. `save_and_close` blocks; callers on
+the event loop use a thread.
 """
 
 from __future__ import annotations
 
-from pi_tui.core.errors import StorageError
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pi_tui.agent.journal import Journal
+from pi_tui.core.errors import StorageError, UsageError
 from pi_tui.core.protocols import SessionStore
+
+BEING_LEFT = "this session is being left; nothing was sent and nothing was changed"
+BEING_LEFT_HINT = "Try again in the session that is opened."
+
+
+class LeavingGate:
+    """Knows whether the session that is held now is being left.
+
+    It is held for a journal, so it is open again as soon as another one is there.
+    """
+
+    def __init__(self, journal: Callable[[], Journal]) -> None:
+        self._journal = journal
+        self._holds: list[_Hold] = []
+
+    @property
+    def closed(self) -> bool:
+        """True while nothing new may begin."""
+        return self._hold_of_now() is not None
+
+    def refuse(self) -> None:
+        """Raise UsageError while nothing new may begin."""
+        if self.closed:
+            raise UsageError(BEING_LEFT, hint=BEING_LEFT_HINT)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the gate closed. A task may do so again within; another one gets a UsageError."""
+        task = asyncio.current_task()
+        present = self._hold_of_now()
+        if present is not None and present.task is not task:
+            raise UsageError("this session is being left already; wait for that")
+        hold = _Hold(self._journal(), task)
+        self._holds.append(hold)
+        try:
+            yield
+        finally:
+            self._holds.remove(hold)
+
+    def hold_for_good(self) -> None:
+        """Close the gate: the program ends."""
+        self._holds.append(_Hold(self._journal(), None))
+
+    def _hold_of_now(self) -> _Hold | None:
+        journal = self._journal()
+        return next((hold for hold in self._holds if hold.journal is journal), None)
+
+
+class _Hold:
+    def __init__(self, journal: Journal, task: asyncio.Task[object] | None) -> None:
+        self.journal = journal
+        self.task = task
 
 
 def save_and_close(store: SessionStore, rescue_directory: str) -> list[str]:
@@ -16,12 +75,14 @@ def save_and_close(store: SessionStore, rescue_directory: str) -> list[str]:
         told += _save_waiting(store, rescue_directory)
     try:
         store.sync()
-    except (StorageError, OSError) as error:
+    except StorageError as error:
+        told.append(f"the session file could not be put on the device: {error.text}")
+    except OSError as error:
         told.append(f"the session file could not be put on the device: {error}")
     try:
         store.close()
     except StorageError as error:
-        told.append(f"LOST: {error.message}")
+        told.append(f"LOST: {error.text}")
     return told
 
 
@@ -30,11 +91,11 @@ def _save_waiting(store: SessionStore, rescue_directory: str) -> list[str]:
         store.flush()
         return []
     except StorageError as error:
-        why = error.message
+        why = error.text
     if not rescue_directory:
         return [why]
     try:
         store.relocate(rescue_directory)
     except StorageError as error:
-        return [why, error.message]
+        return [why, error.text]
     return [f"{why} The whole session was saved to {store.path} instead."]

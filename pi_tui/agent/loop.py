@@ -42,6 +42,7 @@ class RunSettings(Protocol):
 class RunOutcome(Struct, frozen=True):
     """How a run ended. `answered`: at least one answer was good; `last_…` are of the last answer.
 
+    `model` is the one that was asked last; the session may have switched to another meanwhile.
     `agent_end` was not emitted yet: whoever decides about a retry emits it (see `end_run`).
     """
 
@@ -51,6 +52,7 @@ class RunOutcome(Struct, frozen=True):
     error: ProviderError | None
     last_entry_id: str | None
     last_answer: AssistantMessage
+    model: Model
 
 
 class RunLoop:
@@ -92,7 +94,8 @@ class RunLoop:
                 message = draft.message(journal.clock.now_ms())
                 journal.message(message)
                 messages.append(message)
-            answer = await self._ask(journal, settings, signal)
+            model = settings.model
+            answer = await self._ask(model, journal, settings, signal)
             messages.append(answer.message)
             results: tuple[ToolResultMessage, ...] = ()
             aborted = answer.message.stop_reason == "aborted"
@@ -119,12 +122,13 @@ class RunLoop:
                 error=answer.error,
                 last_entry_id=answer.entry_id,
                 last_answer=answer.message,
+                model=model,
             )
 
-    async def _ask(self, journal: Journal, settings: RunSettings, signal: AbortSignal) -> Answer:
-        prepared = self._context.prepare(
-            settings.model, settings.thinking_level, settings.session_id
-        )
+    async def _ask(
+        self, model: Model, journal: Journal, settings: RunSettings, signal: AbortSignal
+    ) -> Answer:
+        prepared = self._context.prepare(model, settings.thinking_level, settings.session_id)
         if prepared.news:
             self._bus.emit(Notice("warning", prepared.news))
         return await self._answerer.answer(prepared.request, journal, signal)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from pi_tui.agent.branch_summary import SummaryWish
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.summariser import SummaryTally
 from pi_tui.core.entries import BranchSummaryEntry
@@ -41,7 +42,8 @@ class NavigationOutcome(Struct, frozen=True):
 
     `new_leaf_id` is the leaf now, whatever the kind. `editor_text` is the text of a user message
     that was chosen, None when the editor is to be left alone; a draft that is there always wins.
-    `taken_back`: messages that waited for the turn that was stopped; they go back to the editor.
+    `taken_back`: messages that waited for the turn that was stopped, with their images; they go
+    back to the editor.
     """
 
     kind: OutcomeKind
@@ -50,7 +52,7 @@ class NavigationOutcome(Struct, frozen=True):
     editor_text: str | None = None
     summary_entry_id: str | None = None
     message: str = ""
-    taken_back: tuple[str, ...] = ()
+    taken_back: tuple[Draft, ...] = ()
 
 
 class NavigationPreview(Struct, frozen=True):
@@ -84,7 +86,7 @@ class Move:
         self.telling = AbortSignal()
         self.tally = SummaryTally()
         self.old_leaf_id = journal.tree.leaf_id
-        self.taken_back: tuple[str, ...] = ()
+        self.taken_back: tuple[Draft, ...] = ()
         self.refused = False
         self.stopped_turn = False
         self.committed = False

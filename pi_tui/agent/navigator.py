@@ -13,13 +13,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from msgspec import structs
+
 from pi_tui.agent.branch_summary import (
     BranchSummariser,
     LeftBranch,
     MadeSummary,
     SummaryWish,
     left_branch,
-    prepare_in_thread,
     summary_from_hook,
 )
 from pi_tui.agent.bus import EventBus
@@ -27,6 +28,7 @@ from pi_tui.agent.compaction_control import CompactionControl
 from pi_tui.agent.hooks import HookRunner, SessionBeforeTree, TreePreparation, hook_summary
 from pi_tui.agent.hooks import SessionTree as TreeMoved
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.leaving import LeavingGate
 from pi_tui.agent.navigation import (
     Advice,
     Move,
@@ -38,11 +40,11 @@ from pi_tui.agent.navigation import (
 )
 from pi_tui.agent.navigation_log import LeafMove, last_move, place_of
 from pi_tui.agent.queues import MessageQueues
-from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT, is_read_only
+from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT
 from pi_tui.agent.signals import Aborted
 from pi_tui.agent.worker import SafePoints, Worker
 from pi_tui.core.entries import BranchSummaryEntry, LabelEntry
-from pi_tui.core.errors import CompactionError, ModelError, PiTuiError, StorageError, UsageError
+from pi_tui.core.errors import CompactionError, PiTuiError, StorageError, UsageError
 from pi_tui.core.events import Activity, BranchSummaryEnd, BranchSummaryStart, QueueUpdate
 from pi_tui.core.navigation import Navigation
 
@@ -77,6 +79,7 @@ class Navigator:
         shell: SafePoints,
         summaries: BranchSummariser,
         journal: Callable[[], Journal],
+        gate: LeavingGate,
         set_activity: Callable[[Activity], None],
     ) -> None:
         self._bus = bus
@@ -87,6 +90,7 @@ class Navigator:
         self._shell = shell
         self._summaries = summaries
         self._journal = journal
+        self._gate = gate
         self._set_activity = set_activity
         self._move: Move | None = None
         self._task: asyncio.Task[NavigationOutcome] | None = None
@@ -114,7 +118,7 @@ class Navigator:
     async def undo(self) -> NavigationOutcome:
         """Take back the last move that was not taken back yet, also one of an earlier run."""
         journal = self._journal()
-        if is_read_only(journal.store):
+        if journal.store.read_only:
             unstored = self._unstored_moves(journal)
             found = unstored[-1] if unstored else None
         else:
@@ -139,7 +143,10 @@ class Navigator:
         return True
 
     def stop(self) -> None:
-        """Stop the move in progress, and deliver nothing after it."""
+        """Stop the move in progress, and deliver nothing after it.
+
+        Messages it took out of the queues are in them again when it has ended.
+        """
         while self.cancel():
             pass
         if self._move is not None:
@@ -150,29 +157,26 @@ class Navigator:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
-    def preview(self, target_id: str | None) -> NavigationPreview:
-        """What a move would leave behind. Raises UsageError for an entry that is not there."""
-        tree = self._journal().tree
-        target_id = self._place(self._journal(), target_id)
-        branch = left_branch(tree, target_id)
-        everything = self._summaries.prepare(branch, None)
-        left_out = 0
-        try:
-            window = self._summaries.asker().model.context_window
-        except ModelError:
-            window = None  # a summary would fail and say why
-        if window is not None and self._summaries.exceeds(everything, window):
-            fitting = self._summaries.prepare(branch, window)
-            left_out = len(everything.messages) - len(fitting.messages)
+    async def preview(self, target_id: str | None) -> NavigationPreview:
+        """What a move would leave behind; read and counted in a thread.
+
+        Raises UsageError for an entry that is not there, StorageError for one that is unreadable.
+        """
+        journal = self._journal()
+        target_id = self._place(journal, target_id)
+        already_there = target_id == journal.tree.leaf_id
+        branch = left_branch(journal.tree, target_id)
+        measure = await self._summaries.measure(branch, journal.store)
+        everything = measure.everything
         return NavigationPreview(
-            entries=len(branch.entries),
+            entries=len(branch.entry_ids),
             estimated_tokens=everything.total_tokens,
-            summarizable=bool(everything.messages) and target_id != tree.leaf_id,
-            left_out_messages=left_out,
+            summarizable=bool(everything.messages) and not already_there,
+            left_out_messages=measure.left_out_messages,
             read_files=everything.files.read_files,
             modified_files=everything.files.modified_files,
             common_ancestor_id=branch.ancestor_id,
-            already_there=target_id == tree.leaf_id,
+            already_there=already_there,
         )
 
     # ------------------------------------------------------------ before it begins
@@ -190,11 +194,12 @@ class Navigator:
         return await asyncio.shield(self._task)
 
     def _refuse(self, move: Move) -> None:
+        self._gate.refuse()
         self.refuse_meanwhile()
         if self._compaction.running:
             raise UsageError(COMPACTING)
         writes = move.request.summarize or move.request.label
-        if writes and is_read_only(move.journal.store):
+        if writes and move.journal.store.read_only:
             raise UsageError(READ_ONLY, hint=READ_ONLY_HINT)
 
     @staticmethod
@@ -216,6 +221,8 @@ class Navigator:
             outcome = self._ended(move, "failed", _words(error))
         finally:
             self._finish(move, moved=outcome is not None and outcome.kind == "moved")
+        if not move.delivers:
+            outcome = structs.replace(outcome, taken_back=())  # they are in the queues again
         return outcome
 
     async def _go(self, move: Move) -> NavigationOutcome:
@@ -225,7 +232,8 @@ class Navigator:
             raise Aborted
         entry: BranchSummaryEntry | None = None
         if move.request.summarize:
-            # From here on nothing else is appended: what is shown to be summarised is all of it.
+            # No run and no command appends from here on, and what people do to entries is refused
+            # until the move has ended: what is shown to be summarised is all of it.
             self._show_activity(move)
             entry = await self._go_with_summary(move, advice)
         goal = move.goal()
@@ -251,11 +259,12 @@ class Navigator:
         if not self._hooks.listens(SessionBeforeTree):
             return own
         branch = left_branch(move.journal.tree, move.target_id)
+        entries = await move.work.guard(self._summaries.entries_of(branch, move.journal.store))
         preparation = TreePreparation(
             target_id=move.target_id,
             old_leaf_id=branch.leaf_id,
             common_ancestor_id=branch.ancestor_id,
-            entries_to_summarize=branch.entries,
+            entries_to_summarize=entries,
             user_wants_summary=request.summarize,
             custom_instructions=request.custom_instructions,
             replace_instructions=request.replace_instructions,
@@ -273,9 +282,8 @@ class Navigator:
         if not self._worker.busy:
             return
         move.stopped_turn = True
-        drafts = self._queues.take_all()
-        move.taken_back = tuple(draft.text for draft in drafts)
-        if drafts:
+        move.taken_back = self._queues.take_all()
+        if move.taken_back:
             self._bus.emit(QueueUpdate((), ()))
         self._worker.stop_everything()
         while self._worker.busy:
@@ -286,7 +294,7 @@ class Navigator:
         move.old_leaf_id = tree.leaf_id
         if goal.leaf_id == tree.leaf_id:
             return
-        if is_read_only(move.journal.store):
+        if move.journal.store.read_only:
             self._note_unstored(move, LeafMove(tree.leaf_id, goal.leaf_id))
         move.journal.move_leaf(goal.leaf_id, undoes=move.undoes)
 
@@ -306,7 +314,7 @@ class Navigator:
     def _label(self, move: Move, label: str | None, entry: BranchSummaryEntry | None) -> None:
         target_id = move.target_id if entry is None else entry.id
         text = " ".join(label.split()) if label else ""
-        if text and target_id is not None and not is_read_only(move.journal.store):
+        if text and target_id is not None and not move.journal.store.read_only:
             fields = move.journal.next_fields()
             move.journal.append(LabelEntry(target_id=target_id, label=text, **fields))
 
@@ -315,7 +323,7 @@ class Navigator:
     async def _go_with_summary(self, move: Move, advice: Advice) -> BranchSummaryEntry | None:
         """Summarise what is left and store it, which moves the leaf; None: nothing to summarise."""
         branch = left_branch(move.journal.tree, move.target_id)
-        if not branch.entries:
+        if not branch.entry_ids:
             return None
         if advice.has_summary:
             made = hook_summary(advice.summary)
@@ -326,12 +334,14 @@ class Navigator:
             return self._store(move, branch, summary_from_hook(made))
         asker = self._summaries.asker()
         window = asker.model.context_window
-        prepared = await prepare_in_thread(self._summaries, branch, window, move.work)
+        prepared = await move.work.guard(
+            self._summaries.prepare(branch, move.journal.store, window)
+        )
         if not prepared.messages:
             return None
         self._bus.emit(
             BranchSummaryStart(
-                move.target_id, branch.leaf_id, len(branch.entries), prepared.total_tokens
+                move.target_id, branch.leaf_id, len(branch.entry_ids), prepared.total_tokens
             )
         )
         try:
@@ -402,6 +412,9 @@ class Navigator:
 
     def _finish(self, move: Move, *, moved: bool) -> None:
         self._move = None
+        if not move.delivers and move.taken_back:
+            self._queues.hold(move.taken_back)
+            self._bus.emit(QueueUpdate(*self._queues.texts()))
         if self._worker.busy:
             return  # the move ended before the running turn was stopped
         if moved and move.delivers and self._queues:

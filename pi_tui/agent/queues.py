@@ -20,6 +20,14 @@ class Draft(Struct, frozen=True):
     text: str
     images: tuple[ImageContent, ...] = ()
 
+    @property
+    def described(self) -> str:
+        """The text, and that there are images, for a line about it."""
+        if not self.images:
+            return self.text
+        count = len(self.images)
+        return f"{self.text} (with {'an image' if count == 1 else f'{count} images'})".lstrip()
+
     def message(self, timestamp: int) -> UserMessage:
         """The user message it becomes."""
         return UserMessage((TextContent(self.text), *self.images), timestamp)
@@ -65,7 +73,7 @@ class MessageQueues:
         return tuple(queue)[: 1 if mode == "one-at-a-time" else None]
 
     def hold(self, drafts: Sequence[Draft]) -> None:
-        """Put drafts that were about to be sent at the front, where they can be seen."""
+        """Put drafts at the front, where they can be seen: those that were about to be sent."""
         self._steering.extendleft(reversed(drafts))
 
     def take_held(self, drafts: Sequence[Draft]) -> tuple[Draft, ...]:

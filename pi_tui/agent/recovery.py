@@ -18,7 +18,7 @@ from pi_tui.agent.context import RequestLimits
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.loop import RunLoop, RunOutcome, RunSettings
 from pi_tui.agent.queues import Draft
-from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait
+from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait, too_long_a_wait
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import Activity, AutoRetryEnd, AutoRetryStart, Notice
@@ -27,7 +27,7 @@ from pi_tui.core.models import Model
 
 
 class SendLess(Struct, frozen=True):
-    """Retry at once without something the provider does not accept; kept for the session."""
+    """Retry at once without something the model's server does not accept; kept for the session."""
 
     what: Literal["thinking", "images"]
 
@@ -64,7 +64,6 @@ STILL_TOO_LONG = (
 
 def plan_recovery(
     outcome: RunOutcome,
-    model: Model,
     attempts_made: int,
     policy: RetryPolicy,
     limits: RequestLimits,
@@ -77,7 +76,7 @@ def plan_recovery(
     """
     if outcome.aborted:
         return GiveUp()
-    error = outcome.error
+    error, model = outcome.error, outcome.model
     if error is None:
         if not cut_early(outcome.last_answer, model, limits):
             return GiveUp()
@@ -86,11 +85,13 @@ def plan_recovery(
         return CompactAndRetry("the answer was cut before the model's own limit")
     if error.kind == ErrorKind.OVERFLOW:
         return GiveUp(STILL_TOO_LONG) if compacted else CompactAndRetry(error.message)
-    if error.kind == ErrorKind.BAD_SIGNATURE and not limits.without_thinking:
+    if error.kind == ErrorKind.BAD_SIGNATURE and model.full_name not in limits.without_thinking:
         return SendLess("thinking")
-    if error.kind == ErrorKind.PAYLOAD_TOO_LARGE and not limits.without_images:
+    too_large = error.kind == ErrorKind.PAYLOAD_TOO_LARGE
+    if too_large and model.full_name not in limits.without_images:
         return SendLess("images")
-    return plan_wait(error, attempts_made, policy) or GiveUp()
+    wait = plan_wait(error, attempts_made, policy)
+    return wait or GiveUp(too_long_a_wait(error, attempts_made, policy))
 
 
 def cut_early(answer: AssistantMessage, model: Model, limits: RequestLimits) -> bool:
@@ -107,9 +108,9 @@ def cut_early(answer: AssistantMessage, model: Model, limits: RequestLimits) -> 
 
 
 _SENT_LESS = {
-    "thinking": "the provider refused a thinking signature; earlier thinking is no longer sent in "
-    "this session",
-    "images": "the request was too large; images are no longer sent in this session",
+    "thinking": "the provider refused a thinking signature; earlier thinking is no longer sent to "
+    "{model} in this session",
+    "images": "the request was too large; images are no longer sent to {model} in this session",
 }
 
 
@@ -121,7 +122,7 @@ class Recovery:
         *,
         bus: EventBus,
         loop: RunLoop,
-        limits: RequestLimits,
+        limits: Callable[[], RequestLimits],
         compaction: CompactionControl,
         policy: Callable[[], RetryPolicy],
         set_activity: Callable[[Activity], None],
@@ -152,18 +153,13 @@ class Recovery:
             if outcome.answered and attempts:
                 self._bus.emit(AutoRetryEnd(True, attempts))
                 attempts = 0
-            self._learn_limit(outcome.error, settings.model)
+            self._learn_limit(outcome.error, outcome.model)
             step = plan_recovery(
-                outcome,
-                settings.model,
-                attempts,
-                self._policy(),
-                self._limits,
-                compacted=compacted,
+                outcome, attempts, self._policy(), self._limits(), compacted=compacted
             )
             self._loop.end_run(outcome, will_retry=not isinstance(step, GiveUp))
             if isinstance(step, SendLess):
-                self._send_less(step)
+                self._send_less(step, outcome.model)
             elif isinstance(step, CompactAndRetry):
                 compacted = True
                 if not await self._compact(step, outcome, journal, signal):
@@ -179,20 +175,20 @@ class Recovery:
     def _learn_limit(self, error: ProviderError | None, model: Model) -> None:
         if error is not None and error.kind == ErrorKind.BAD_REQUEST and error.limit_tokens:
             # The server named its own output limit: the next request keeps to it.
-            self._limits.max_output_tokens[model.full_name] = error.limit_tokens
+            self._limits().max_output_tokens[model.full_name] = error.limit_tokens
 
     def _give_up(self, step: GiveUp, attempts: int, outcome: RunOutcome) -> None:
         if step.advice:
             self._bus.emit(Notice("error", step.advice))
         if attempts and outcome.error is not None:
-            self._bus.emit(AutoRetryEnd(False, attempts, outcome.error.message))
+            self._bus.emit(AutoRetryEnd(False, attempts, outcome.error.text))
 
-    def _send_less(self, step: SendLess) -> None:
-        if step.what == "thinking":
-            self._limits.without_thinking = True
-        else:
-            self._limits.without_images = True
-        self._bus.emit(Notice("warning", _SENT_LESS[step.what]))
+    def _send_less(self, step: SendLess, model: Model) -> None:
+        limits = self._limits()
+        refused = limits.without_thinking if step.what == "thinking" else limits.without_images
+        refused.add(model.full_name)
+        told = _SENT_LESS[step.what].format(model=model.full_name)
+        self._bus.emit(Notice("warning", told))
 
     async def _compact(
         self, step: CompactAndRetry, outcome: RunOutcome, journal: Journal, signal: AbortSignal

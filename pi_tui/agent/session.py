@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from contextlib import AbstractAsyncContextManager
+from typing import Literal
 
-from pi_tui.agent.accounting import ContextUsage, SessionNumbers, SessionStats
+from pi_tui.agent.accounting import ContextUsage, SessionStats
 from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assemble
 from pi_tui.agent.branch_tools import BranchTools
 from pi_tui.agent.bus import EventBus, Listener
@@ -20,14 +21,15 @@ from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
-from pi_tui.agent.leaving import save_and_close
+from pi_tui.agent.leaving import LeavingGate
 from pi_tui.agent.loop import RunOutcome
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome, NavigationPreview
 from pi_tui.agent.pinning import branch_pins, pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
-from pi_tui.agent.session_switch import READ_ONLY, READ_ONLY_HINT, is_read_only, refuse_read_only
+from pi_tui.agent.session_switch import refuse_read_only
+from pi_tui.agent.switching import HeldSession, ReplaceReason, Switching, open_journal
 from pi_tui.core.entries import MessageEntry
-from pi_tui.core.errors import UsageError
+from pi_tui.core.errors import StorageError, UsageError
 from pi_tui.core.events import (
     Activity,
     ActivityChanged,
@@ -36,12 +38,11 @@ from pi_tui.core.events import (
     LeafMoved,
     ModelChanged,
     Notice,
+    NoticeLevel,
     QueueUpdate,
     SessionInfoChanged,
-    SessionReplaced,
     ThinkingLevelChanged,
 )
-from pi_tui.core.leaf import stored_leaf
 from pi_tui.core.messages import JSON, AssistantMessage, ImageContent, ThinkingLevel
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import (
@@ -54,7 +55,9 @@ from pi_tui.core.protocols import (
 from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
 
-ReplaceReason: TypeAlias = Literal["startup", "reload", "new", "resume", "fork"]
+__all__ = ["AgentSession", "ReplaceReason"]
+
+STILL_WORKING = "the agent is working; wait until it settles, or stop it with Escape"
 
 
 class AgentSession:
@@ -64,9 +67,9 @@ class AgentSession:
         self._world = world
         self._bus = EventBus()
         self._activity: Activity = "idle"
-        self._model = settings.model
-        self._thinking_level: ThinkingLevel = settings.thinking_level
-        self._journal = self._journal_of(opened)
+        journal = open_journal(opened, world, self._bus)
+        self._held = HeldSession(journal, settings.model, settings.thinking_level)
+        self._gate = LeavingGate(lambda: self._journal)
         self._queues = MessageQueues(settings.steering_mode, settings.follow_up_mode)
         self._context = ContextBuilder(lambda: self._journal, world.sections, world.tools)
         self._parts = assemble(
@@ -78,6 +81,7 @@ class AgentSession:
                 run=self,
                 queues=self._queues,
                 context=self._context,
+                gate=self._gate,
                 activity=lambda: self._activity,
                 set_activity=self._set_activity,
                 environment=self._child_environment,
@@ -88,10 +92,21 @@ class AgentSession:
         self._worker = self._parts.worker
         self._navigator = self._parts.navigator
         self._branch_skip_prompt = settings.branch_skip_prompt
-        self._numbers = SessionNumbers(self._journal)
+        self._switching = Switching(
+            world=world,
+            bus=self._bus,
+            queues=self._queues,
+            held=self._held,
+            gate=self._gate,
+            parts=self._parts,
+        )
         self._bus.subscribe(self._count)
 
     # ------------------------------------------------------------ what is
+
+    @property
+    def _journal(self) -> Journal:
+        return self._held.journal
 
     @property
     def tree(self) -> SessionTree:
@@ -104,7 +119,7 @@ class AgentSession:
     @property
     def read_only(self) -> bool:
         """True when nothing may be added, because another process works on the session."""
-        return is_read_only(self.store)
+        return self.store.read_only
 
     @property
     def session_id(self) -> str:
@@ -134,12 +149,12 @@ class AgentSession:
 
     @property
     def model(self) -> Model:
-        return self._model
+        return self._held.model
 
     @property
     def thinking_level(self) -> ThinkingLevel:
         """The level asked for; a model that does not reason runs with "off"."""
-        return self._thinking_level if self._model.reasoning else "off"
+        return self._held.thinking_level
 
     @property
     def name(self) -> str | None:
@@ -178,9 +193,9 @@ class AgentSession:
     ) -> Literal["started", "queued", "refused"]:
         """Start a run with the message, or queue it while the agent works.
 
-        "refused": the session is for reading only; a notice says so.
+        "refused": the session is for reading only, or is being left; a notice says so.
         """
-        if self._tell_read_only():
+        if self._tell_refusal():
             return "refused"
         draft = Draft(text, tuple(images))
         if self._worker.stopping:
@@ -201,21 +216,13 @@ class AgentSession:
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> RunOutcome | None:
         """Run a message until the agent settles.
 
-        Raises UsageError while another run is on, or when the session is for reading only.
+        Raises UsageError while another run is on, or when the session is for reading only or is
+        being left.
         """
-        refuse_read_only(self.store)
+        self._refuse_work()
         if self._is_working():
             raise UsageError("the agent is working; wait until it settles or use steer")
         return await asyncio.shield(self._worker.start((Draft(text, tuple(images)),)))
-
-    def resume_queue(self) -> bool:
-        """Start a run with the first queued message; False when busy or nothing waits."""
-        if self._is_working():
-            return False
-        drafts = self._worker.take_next()
-        if drafts:
-            self._worker.start(drafts)
-        return bool(drafts)
 
     def abort(self) -> bool:
         """Stop what runs now, one thing at a time.
@@ -238,17 +245,32 @@ class AgentSession:
 
     async def wait_idle(self) -> None:
         """Wait until neither the agent nor a user command runs."""
-        while self._is_working() or self._shell.running:
-            await self._shell.wait()
-            await self._navigator.wait()
-            await self._worker.wait()
+        await self._switching.wait_idle()
 
     def _is_working(self) -> bool:
-        return self._worker.busy or self._navigator.busy
+        return self._switching.working
+
+    def _refuse_work(self) -> None:
+        """Raise UsageError where nothing may be begun."""
+        refuse_read_only(self.store)
+        self._gate.refuse()
+
+    def _refuse_changes(self) -> None:
+        """Raise UsageError where no entry may be appended by a command."""
+        self._refuse_work()
+        self._navigator.refuse_meanwhile()
+
+    def _tell_refusal(self) -> bool:
+        try:
+            self._refuse_work()
+        except UsageError as error:
+            self.tell("error", error.text)
+            return True
+        return False
 
     def start_shell(self, command: str, *, excluded: bool) -> bool:
         """Run the user's command in the background; False when that cannot be done now."""
-        return not self._tell_read_only() and self._shell.start(command, excluded=excluded)
+        return not self._tell_refusal() and self._shell.start(command, excluded=excluded)
 
     # ------------------------------------------------------------ compaction
 
@@ -256,17 +278,19 @@ class AgentSession:
         """Compact now, or at the next safe point of a running turn.
 
         With nothing to compact a running turn is left alone. Raises CompactionError while another
-        compaction runs or waits, or for an entry nothing can be kept from; what else goes wrong is
-        told by CompactionEnd and in the outcome.
+        compaction runs or waits, or for an entry nothing can be kept from; UsageError where nothing
+        may be changed. What else goes wrong is told by CompactionEnd and in the outcome.
         """
-        refuse_read_only(self.store)
+        self._refuse_changes()
         self._compaction.refuse_second()
-        self._navigator.refuse_meanwhile()
         if self._worker.busy:
+            journal = self._journal
             preview = await self._compaction.preview(request)
+            if journal is not self._journal:
+                raise UsageError("another session was opened meanwhile; nothing was compacted")
+            self._refuse_changes()
             if isinstance(preview, CompactionOutcome):
                 return preview
-        self._navigator.refuse_meanwhile()
         if self._is_working():  # the run may have ended while the preview was made
             return await self._compaction.at_safe_point(request)
         return await asyncio.shield(self._worker.start_compaction(request))
@@ -283,9 +307,9 @@ class AgentSession:
         Returns how many messages came after it; they stay on the branch that is left. Raises
         UsageError while the agent works or when there is none.
         """
-        refuse_read_only(self.store)
+        self._refuse_work()
         if self._is_working():
-            raise UsageError("the agent is working; wait until it settles, or stop it with Escape")
+            raise UsageError(STILL_WORKING)
         later = 0
         for entry_id in reversed(self.tree.path_ids()):
             head = self.tree.head(entry_id)
@@ -302,9 +326,10 @@ class AgentSession:
     def pin(self, entry_id: str | None = None, *, pinned: bool = True) -> str:
         """Keep an entry verbatim through compactions, or no longer; the newest message by default.
 
-        Returns the id. Raises UsageError for an id that is not on the branch.
+        Returns the id. Raises UsageError for an id that is not on the branch, and while nothing may
+        be changed.
         """
-        refuse_read_only(self.store)
+        self._refuse_changes()
         entry_id = pin_target(self.tree, entry_id, pinned=pinned)
         self._journal.pin(entry_id, pinned=pinned)
         return entry_id
@@ -324,9 +349,12 @@ class AgentSession:
         """
         return await self._navigator.navigate(request)
 
-    def preview_navigation(self, target_id: str | None) -> NavigationPreview:
-        """What a move would leave behind; sends nothing. Raises UsageError for unknown entries."""
-        return self._navigator.preview(target_id)
+    async def preview_navigation(self, target_id: str | None) -> NavigationPreview:
+        """What a move would leave behind; sends nothing.
+
+        Raises UsageError for unknown entries, StorageError for unreadable ones.
+        """
+        return await self._navigator.preview(target_id)
 
     async def undo_navigation(self) -> NavigationOutcome:
         """Take back the last move of the leaf; what was added since stays on its branch."""
@@ -346,9 +374,9 @@ class AgentSession:
         """Name an entry, or take its name away. Raises UsageError."""
         return self._parts.branches.set_label(entry_id, label)
 
-    def tree_dump(self) -> JSON:
+    async def tree_dump(self) -> JSON:
         """The whole tree as JSON data; see `agent.tree_dump`."""
-        return self._parts.branches.dump()
+        return await self._parts.branches.dump()
 
     @property
     def hooks(self) -> HookRunner:
@@ -359,9 +387,9 @@ class AgentSession:
 
     def set_model(self, model: Model) -> None:
         """Use another model from the next turn on."""
-        if model == self._model:
+        if model == self.model:
             return
-        self._model = model
+        self._held.model = model
         self._compaction.forget()
         if self._may_store_settings():
             self._journal.model_change(model.provider, model.id)
@@ -370,16 +398,19 @@ class AgentSession:
 
     def set_thinking_level(self, level: ThinkingLevel) -> None:
         """Use another thinking level from the next turn on."""
-        if level == self._thinking_level:
+        if level == self._held.asked_level:
             return
-        self._thinking_level = level
+        self._held.asked_level = level
         if self._may_store_settings():
             self._journal.thinking_level_change(self.thinking_level)
         self._bus.emit(ThinkingLevelChanged(self.thinking_level))
 
     def set_name(self, name: str) -> None:
-        """Name the session; an empty name removes it. Raises UsageError when it is read-only."""
-        refuse_read_only(self.store)
+        """Name the session; an empty name removes it.
+
+        Raises UsageError while nothing may be changed.
+        """
+        self._refuse_changes()
         self._journal.session_info(" ".join(name.split()))
         self._bus.emit(SessionInfoChanged(self.name))
 
@@ -387,29 +418,43 @@ class AgentSession:
 
     def stats(self) -> SessionStats:
         """Totals of what was counted so far; see `count_stored`."""
-        return self._numbers.stats()
+        return self._held.numbers.stats()
 
     async def count_stored(self) -> None:
-        """Add what the stored entries used, in a thread; new entries are counted as they come."""
-        await self._numbers.count_stored()
+        """Add what the stored entries used, in a thread; new entries are counted as they come.
+
+        Raises StorageError when there are entries that cannot be read.
+        """
+        numbers = self._held.numbers
+        try:
+            await numbers.count_stored()
+        except StorageError:
+            if numbers is self._held.numbers:  # else its file was closed: another session is there
+                raise
 
     def context_usage(self) -> ContextUsage:
         """How full the model's window is with the current path."""
         estimate = estimate_leaf_context(self.tree, self._world.estimator)
         return ContextUsage(
             tokens=estimate.tokens,
-            window=self._model.context_window,
+            window=self.model.context_window,
             estimated=estimate.usage_entry_id is None,
         )
 
     # ------------------------------------------------------------ life
 
-    async def new_session(self) -> None:
-        """Leave this session and begin an empty one in the same directory."""
-        await self.settle()
-        self.adopt(self._world.sessions.create(), "new")
+    def tell(self, level: NoticeLevel, text: str) -> None:
+        """Tell every front end something, in one line."""
+        self._bus.emit(Notice(level, text))
 
-    def adopt(
+    async def new_session(self) -> None:
+        """Leave this session and begin an empty one in the same directory.
+
+        Raises UsageError while the session is being left already.
+        """
+        await self._switching.new()
+
+    async def adopt(
         self,
         opened: OpenedSession,
         reason: ReplaceReason,
@@ -417,70 +462,31 @@ class AgentSession:
         model: Model | None = None,
         thinking_level: ThinkingLevel | None = None,
     ) -> None:
-        """Hold another session from now on, with another model and level where they are given.
+        """Stop what runs and hold another session; see `agent.switching`."""
+        await self._switching.adopt(opened, reason, model=model, thinking_level=thinking_level)
 
-        The agent must be idle.
-        """
-        for line in save_and_close(self.store, self._world.rescue_directory):
-            self._bus.emit(Notice("error", line))
-        self._journal = self._journal_of(opened)
-        self._model = model or self._model
-        self._thinking_level = thinking_level or self._thinking_level
-        self._compaction.forget()
-        self._compaction.forget_records()
-        self._numbers = SessionNumbers(self._journal)
-        for notice in opened.notices:
-            self._bus.emit(Notice("warning", notice))
-        self._bus.emit(SessionReplaced(reason))
-        self._bus.emit(SessionInfoChanged(self.name))
-        self._bus.emit(ModelChanged(self._model.provider, self._model.id))
-        self._bus.emit(ThinkingLevelChanged(self.thinking_level))
-
-    async def close(self) -> tuple[str, ...]:
-        """Stop all work, keep what was done, give up the session's lock.
-
-        Returns lines to tell on the normal screen: messages that were still waiting, commands that
-        were ended, entries that could not be saved where they belong.
-        """
-        unsent = self._unsent()
-        await self.settle()
-        left = await asyncio.to_thread(self._shell.close)
-        told = unsent + ([f"ended in the background: {', '.join(left)}"] if left else [])
-        told += await asyncio.to_thread(save_and_close, self.store, self._world.rescue_directory)
-        if self._world.on_close is not None:
-            await self._world.on_close()
-        return tuple(told)
+    def leaving(self) -> AbstractAsyncContextManager[None]:
+        """Stop what runs, and let nothing begin in this session until the block ends."""
+        return self._switching.leaving()
 
     async def settle(self) -> None:
         """Stop what runs, wait for its end, take what is queued out and say what it was."""
-        self._shell.cancel()
-        self._navigator.stop()
-        self._worker.stop_everything()
-        await self.wait_idle()
-        for line in self._unsent():
-            self._bus.emit(Notice("warning", line))
+        async with self._switching.leaving():
+            pass
 
-    def _unsent(self) -> list[str]:
-        return [f"not sent, it was still waiting: {text}" for text in self.take_back_queue()]
-
-    def _tell_read_only(self) -> bool:
-        if self.read_only:
-            self._bus.emit(Notice("error", f"{READ_ONLY}. {READ_ONLY_HINT}"))
-        return self.read_only
+    async def close(self) -> tuple[str, ...]:
+        """Stop all work, keep what was done, give up the lock; returns lines to tell at the end."""
+        return await self._switching.close()
 
     def _may_store_settings(self) -> bool:
-        return bool(len(self.tree)) and not self._is_working() and not self.read_only
+        blocked = self._is_working() or self._gate.closed or self.read_only
+        return bool(len(self.tree)) and not blocked
 
     def _count(self, event: Event) -> None:
         if isinstance(event, EntryAppended):
-            self._numbers.add(event.entry)
+            self._held.numbers.add(event.entry)
         elif isinstance(event, LeafMoved):
             self._compaction.forget()  # what did not help on one branch may help on another
-
-    def _journal_of(self, opened: OpenedSession) -> Journal:
-        leaf_id = stored_leaf(opened.heads, opened.store.load)
-        tree = SessionTree(opened.heads, opened.store, leaf_id)
-        return Journal(opened.store, tree, self._world.clock, self._world.ids, self._bus)
 
     def _set_activity(self, activity: Activity) -> None:
         if activity != self._activity:
@@ -491,7 +497,7 @@ class AgentSession:
         return {
             "PI_SESSION_ID": self.session_id,
             "PI_SESSION_FILE": self.store.path or "",
-            "PI_PROVIDER": self._model.provider,
-            "PI_MODEL": self._model.id,
+            "PI_PROVIDER": self.model.provider,
+            "PI_MODEL": self.model.id,
             "PI_REASONING_LEVEL": self.thinking_level,
         }

@@ -6,6 +6,7 @@ the one way to take over an opened session. It knows no files: storage opens, th
 
 from __future__ import annotations
 
+import asyncio
 from posixpath import normpath
 from typing import Literal, Protocol, TypeAlias
 
@@ -70,14 +71,9 @@ def plan_opening(header_cwd: str, cwd: str, cwd_exists: bool) -> OpeningPlan:
 # ---------------------------------------------------------------- read only
 
 
-def is_read_only(store: SessionStore) -> bool:
-    """True when nothing may be appended: the session belongs to another process."""
-    return bool(getattr(store, "read_only", False))
-
-
 def refuse_read_only(store: SessionStore) -> None:
     """Raise UsageError, saying what to do instead, when the session is for reading only."""
-    if is_read_only(store):
+    if store.read_only:
         raise UsageError(READ_ONLY, hint=READ_ONLY_HINT)
 
 
@@ -93,9 +89,7 @@ class SwitchedSession(Protocol):
     @property
     def model(self) -> Model: ...
 
-    async def settle(self) -> None: ...
-
-    def adopt(
+    async def adopt(
         self,
         opened: OpenedSession,
         reason: Literal["resume", "fork"],
@@ -111,15 +105,15 @@ async def switch_session(
     """Leave the present session for an opened one, with the model and level it was left with.
 
     What runs is stopped first. Returns what the person should know about the model, if anything.
+    Raises StorageError when the opened session cannot be read; then the present one is kept.
     """
-    choice = stored_choice(opened)
+    choice = await asyncio.to_thread(stored_choice, opened)
     level = next((one for one in THINKING_LEVELS if one == choice.thinking_level), None)
     model: Model | None = None
     notice: str | None = None
     if choice.model is not None and choice.model != session.model.full_name:
         model, notice = _usable(session.models, choice.model)
-    await session.settle()
-    session.adopt(opened, reason, model=model, thinking_level=level)
+    await session.adopt(opened, reason, model=model, thinking_level=level)
     return f"{notice}; going on with {session.model.full_name}" if notice else None
 
 
@@ -131,5 +125,5 @@ def _usable(models: ModelSource, name: str) -> tuple[Model | None, str | None]:
     try:
         models.provider_for(model)
     except ModelError as error:
-        return None, f"the session's model {name} cannot be used now ({error.message})"
+        return None, f"the session's model {name} cannot be used now ({error.text})"
     return model, None

@@ -88,9 +88,13 @@ class ShellCommands:
                 lambda output: self._bus.emit(BashExecutionUpdate(run_id, output)),
             )
         except PiTuiError as error:
-            outcome = ShellOutcome(output=error.message, exit_code=None)
+            outcome = ShellOutcome(output=error.text, exit_code=None)
         except asyncio.CancelledError:
             outcome = ShellOutcome(output="", exit_code=None, cancelled=True)
+        except Exception as error:  # noqa: BLE001 - what was begun must end, for people and the file
+            words = f"internal error: {type(error).__name__}: {error}"
+            self._bus.emit(Notice("error", f"the command could not be run ({words})"))
+            outcome = ShellOutcome(output=words, exit_code=None)
         path = outcome.full_output_path
         message = BashExecutionMessage(
             command=command,

@@ -102,7 +102,8 @@ class SummaryTally:
 class Summariser:
     """Makes summaries for one session.
 
-    `output_limits` are the limits servers named, by full model name; it is read and added to.
+    `output_limits` gives the limits servers named, by full model name, in the session that is held
+    now; they are read and added to.
     """
 
     def __init__(
@@ -111,13 +112,14 @@ class Summariser:
         bus: EventBus,
         clock: Clock,
         policy: Callable[[], RetryPolicy],
-        output_limits: dict[str, int] | None = None,
+        output_limits: Callable[[], dict[str, int]] | None = None,
     ) -> None:
         self._models = models
         self._bus = bus
         self._clock = clock
         self._policy = policy
-        self._output_limits = {} if output_limits is None else output_limits
+        own: dict[str, int] = {}
+        self._output_limits = output_limits or (lambda: own)
 
     async def summarise(
         self,
@@ -157,7 +159,7 @@ class Summariser:
                 split = halves(waiting[0]) if error.kind in TOO_LARGE_KINDS else None
                 if split is None:
                     raise CompactionError(
-                        f"The summary could not be made: {_words(error)} {WAY_OUT}"
+                        f"The summary could not be made: {error.text} {WAY_OUT}"
                     ) from error
                 smallest_refused = high_tokens(waiting[0])
                 waiting[:1] = split
@@ -178,11 +180,11 @@ class Summariser:
 
     def output_limit(self, model: Model) -> int:
         """The output limit of a model, as far as it is known."""
-        return min(model.max_tokens, self._output_limits.get(model.full_name, model.max_tokens))
+        return min(model.max_tokens, self._output_limits().get(model.full_name, model.max_tokens))
 
     def learn_output_limit(self, model: Model, limit_tokens: int) -> None:
         """Remember a limit the server named."""
-        self._output_limits[model.full_name] = limit_tokens
+        self._output_limits()[model.full_name] = limit_tokens
 
     async def stream(
         self, request: ModelRequest, builder: MessageBuilder, received: Callable[[int], None]
@@ -279,7 +281,7 @@ class _Asking:
                     success = True
                     return _checked_text(builder.message(builder.stop_reason or "stop"), request)
                 except ModelError as error:
-                    raise CompactionError(f"{_words(error)} {WAY_OUT}") from error
+                    raise CompactionError(f"{error.text} {WAY_OUT}") from error
                 except ProviderError as error:
                     failure = error
                 finally:
@@ -353,7 +355,3 @@ def _checked_text(message: AssistantMessage, request: ModelRequest) -> str:
             f"The summary of {request.model.full_name} is not usable: {why}. {WAY_OUT}"
         )
     return text
-
-
-def _words(error: ProviderError | ModelError) -> str:
-    return f"{error.message} {error.hint}" if error.hint else error.message

@@ -12,18 +12,26 @@ from collections.abc import Sequence
 from msgspec import Struct, to_builtins
 
 from pi_tui.agent.bus import EventBus
+from pi_tui.agent.preparation_summary import summarise_preparation
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.signals import AbortSignal
-from pi_tui.agent.summariser import Source, Summariser, Summary, SummaryAsker, SummaryJob
+from pi_tui.agent.summariser import (
+    Source,
+    Summariser,
+    Summary,
+    SummaryAsker,
+    SummaryJob,
+    SummaryTally,
+)
 from pi_tui.agent.system_clock import SystemClock
 from pi_tui.core.compaction.branch import (
     BranchEntries,
     BranchPreparation,
     collect_branch_entries,
 )
-from pi_tui.core.compaction.files import file_lists_text
+from pi_tui.core.compaction.parts import LISTS_SHARE, fitting_lists_text
 from pi_tui.core.compaction.prepare import CompactionPreparation
-from pi_tui.core.compaction.prompts import SummaryKind, without_file_lists
+from pi_tui.core.compaction.prompts import without_file_lists
 from pi_tui.core.messages import JSON, Message, ThinkingLevel, Usage
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import Clock, ModelSource, TokenEstimator
@@ -91,21 +99,22 @@ async def compact(
     The result is what a `session_before_compact` hook answers under the key "compaction". Raises
     CompactionError, or Aborted when the signal is set.
     """
-    texts: dict[str, str] = {}
-    usage = Usage()
-    for request in preparation.requests:
-        kind: SummaryKind = "compaction" if request.span == "history" else "turn-prefix"
-        job = SummaryJob(kind, request.messages, request.previous_summary, custom_instructions)
-        summary = await _summarise(job, by, signal)
-        texts[request.span] = without_file_lists(summary.text)
-        usage = usage.plus(summary.usage)
-    merged = preparation.merge(texts.get("history"), texts.get("turn-prefix"))
+    tally = SummaryTally()
+    summary = await summarise_preparation(
+        _summariser(by),
+        preparation,
+        _asker(by, "compaction"),
+        signal or AbortSignal(),
+        window_tokens=by.model.context_window,
+        tally=tally,
+        focus=custom_instructions,
+    )
     files = preparation.files
     return {
-        "summary": merged + file_lists_text(files),
+        "summary": summary.text,
         "first_kept_entry_id": preparation.first_kept_entry_id,
         "tokens_before": preparation.tokens_before,
-        "usage": to_builtins(usage),
+        "usage": to_builtins(tally.usage),
         "details": {
             "readFiles": list(files.read_files),
             "modifiedFiles": list(files.modified_files),
@@ -138,7 +147,8 @@ async def generate_branch_summary(
     summary = await _summarise(job, by, signal)
     files = preparation.files
     return {
-        "summary": without_file_lists(summary.text) + file_lists_text(files),
+        "summary": without_file_lists(summary.text)
+        + fitting_lists_text(files, by.model.context_window // LISTS_SHARE),
         "usage": to_builtins(summary.usage),
         "details": {
             "readFiles": list(files.read_files),
@@ -148,10 +158,18 @@ async def generate_branch_summary(
 
 
 async def _summarise(job: SummaryJob, by: SummaryModel, signal: AbortSignal | None) -> Summary:
-    summariser = Summariser(by.models, EventBus(), by.clock, lambda: by.retry)
     source: Source = "branchSummary" if job.kind == "branch" else "compaction"
-    asker = SummaryAsker(by.model, by.thinking_level, "", source)
-    return await summariser.summarise(job, asker, signal or AbortSignal(), _unseen)
+    return await _summariser(by).summarise(
+        job, _asker(by, source), signal or AbortSignal(), _unseen
+    )
+
+
+def _summariser(by: SummaryModel) -> Summariser:
+    return Summariser(by.models, EventBus(), by.clock, lambda: by.retry)
+
+
+def _asker(by: SummaryModel, source: Source) -> SummaryAsker:
+    return SummaryAsker(by.model, by.thinking_level, "", source)
 
 
 def _unseen(part: int, parts: int, received_tokens: int) -> None:

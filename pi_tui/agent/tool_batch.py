@@ -114,7 +114,7 @@ class ToolRunner:
         except Aborted:
             aborted, output = True, _aborted(partial)
         except ToolError as error:
-            output = ToolOutput(text_content(error.message), is_error=True)
+            output = ToolOutput(text_content(error.text), is_error=True)
         except Exception as error:  # noqa: BLE001 - a faulty tool must not end the conversation
             output = ToolOutput(
                 text_content(f"The tool {call.name} failed: {type(error).__name__}: {error}"),

@@ -98,7 +98,7 @@ def _text(tree: SessionTree, entry_id: str) -> str:
     try:
         return entry_line(tree.entry(entry_id))
     except StorageError as error:
-        return one_line(f"(cannot be read: {error.message})")
+        return one_line(f"(cannot be read: {error.text})")
 
 
 def _of_message(entry: MessageEntry) -> str:

@@ -5,21 +5,33 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from pi_tui.agent.compaction_plan import CompactionPreview, CompactRequest
+from pi_tui.agent.compaction_plan import CompactionOutcome, CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import Command, CommandCall
-from pi_tui.commands.ui import ShowsContext
+from pi_tui.commands.ui import CommandUI, ShowsContext
 from pi_tui.core.context_report import ContextPart, ContextReport, NotSentReason, context_report
 from pi_tui.core.entries import Entry
 from pi_tui.core.errors import UsageError
-from pi_tui.core.messages import role_of, text_of
+from pi_tui.core.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+    role_of,
+    text_of,
+)
 from pi_tui.core.numbers import compact_count, short_duration
 from pi_tui.core.projection import messages_of, project
 from pi_tui.core.tokens import sent_tokens
+
+Preview: TypeAlias = CompactionPreview | CompactionOutcome
 
 COMPACT_HINT = "[--preview|--undo|--keep N] [instructions]"
 
@@ -101,10 +113,13 @@ async def _compact(call: CommandCall) -> None:
         else:
             call.ui.notify("info", preview.message)
         return
-    outcome = await session.compact(request)
+    tell_compaction(call.ui, await session.compact(request))
+
+
+def tell_compaction(ui: CommandUI, outcome: CompactionOutcome) -> None:
+    """Say that there was nothing to do; everything else is told by the compaction's own events."""
     if outcome.kind in ("nothing", "already"):
-        call.ui.notify("error", outcome.message)
-    # What was done, cancelled or failed is told by the events of the compaction itself.
+        ui.notify("info", outcome.message)
 
 
 def _undo(call: CommandCall) -> None:
@@ -231,11 +246,8 @@ async def _context(call: CommandCall) -> None:
         call.ui.show("Context", context_text(report, window_tokens, preview))
 
 
-def context_text(report: ContextReport, window_tokens: int, preview: object) -> str:
-    """A report as lines of plain text, with bars.
-
-    `preview`: what a compaction would do; anything but a CompactionPreview means nothing.
-    """
+def context_text(report: ContextReport, window_tokens: int, preview: Preview) -> str:
+    """A report as lines of plain text, with bars. `preview`: what a compaction would do."""
     percent = report.tokens * 100 / window_tokens if window_tokens else 0.0
     mark = "" if report.is_reported else "about "
     text = (
@@ -246,7 +258,7 @@ def context_text(report: ContextReport, window_tokens: int, preview: object) -> 
     return f"{text}\n\n{context_notes(report, preview)}"
 
 
-def context_notes(report: ContextReport, preview: object) -> str:
+def context_notes(report: ContextReport, preview: Preview) -> str:
     """What is to be said besides the numbers: what a compaction would free, what is not sent."""
     text = _compaction_line(preview)
     if report.is_reported:
@@ -258,7 +270,7 @@ def context_notes(report: ContextReport, preview: object) -> str:
     return text
 
 
-def _compaction_line(preview: object) -> str:
+def _compaction_line(preview: Preview) -> str:
     if not isinstance(preview, CompactionPreview):
         return "A compaction now would free nothing."
     freed = max(0, preview.tokens_before - preview.tokens_kept)
@@ -315,8 +327,16 @@ _EXCERPT_CHARS = 50
 
 def _excerpt(entry: Entry) -> str:
     for message in messages_of(entry):
-        content = getattr(message, "content", None)
-        text = " ".join(text_of(content).split()) if content is not None else ""
+        text = " ".join(_text(message).split())
         short = text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "…"
         return f"{role_of(message)}: {short}" if short else role_of(message)
     return entry.type
+
+
+def _text(message: Message) -> str:
+    """What a message says; "" for those whose text is not a content."""
+    if isinstance(
+        message, UserMessage | AssistantMessage | ToolResultMessage | CustomMessage | SystemMessage
+    ):
+        return text_of(message.content)
+    return ""

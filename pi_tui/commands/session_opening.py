@@ -8,8 +8,10 @@ behind `SessionLibrary`; its calls block, so they run in threads.
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
-from pi_tui.agent.session_switch import OpeningPlan, plan_opening
+from pi_tui.agent.session import AgentSession
+from pi_tui.agent.session_switch import OpeningPlan, plan_opening, switch_session
 from pi_tui.commands.ui import Choice, CommandUI
 from pi_tui.core.errors import SessionLockedError, UsageError
 from pi_tui.core.protocols import OpenedSession
@@ -38,7 +40,7 @@ async def _open_locked(
     if error.can_take_over:
         options.append(Choice("take", "take it over", "only when nothing else uses it any more"))
     options.append(Choice("cancel", "cancel"))
-    answer = await ui.choose(error.message, options, "read")
+    answer = await ui.choose(error.text, options, "read")
     if answer == "read":
         return await asyncio.to_thread(library.open, path, read_only=True)
     if answer == "fork":
@@ -66,7 +68,26 @@ async def _settle_directory(
         return opened
     finally:
         if not kept:
-            opened.store.close()
+            await asyncio.to_thread(opened.store.close)
+
+
+async def go_to(
+    session: AgentSession, opened: OpenedSession, reason: Literal["resume", "fork"], ui: CommandUI
+) -> None:
+    """Go on in an opened session and say what changes by it; when that fails, close it again.
+
+    Raises PiTuiError; then the present session is still the one that is held.
+    """
+    try:
+        told = await switch_session(session, opened, reason)
+    except BaseException:
+        if session.store is not opened.store:
+            await asyncio.to_thread(opened.store.close)
+        raise
+    if told is not None:
+        ui.notify("warning", told)
+    if session.read_only:
+        ui.notify("warning", "read-only: /fork or /clone go on in a session of your own")
 
 
 def plan_for(opened: OpenedSession, library: SessionLibrary) -> OpeningPlan:

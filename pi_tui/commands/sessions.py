@@ -19,14 +19,12 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from pi_tui.agent.session import AgentSession
-from pi_tui.agent.session_switch import switch_session
 from pi_tui.commands.registry import Command, CommandCall
-from pi_tui.commands.session_opening import open_asking
+from pi_tui.commands.session_opening import go_to, open_asking
 from pi_tui.commands.ui import Choice
 from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import TargetExistsError, UsageError
 from pi_tui.core.messages import UserMessage, images_in, text_of
-from pi_tui.core.protocols import OpenedSession
 from pi_tui.core.session_library import (
     Exporter,
     ExportReport,
@@ -95,7 +93,7 @@ class _SessionCommands:
         if opened is None:
             call.ui.notify("info", "resume: nothing was opened")
             return
-        await self._go(call, opened, "resume")
+        await go_to(call.session, opened, "resume", call.ui)
         call.ui.notify("info", f"resumed: {call.session.name or call.session.session_id}")
 
     async def _chosen(self, call: CommandCall) -> str | None:
@@ -152,27 +150,14 @@ class _SessionCommands:
             parts.append(hit.excerpt.strip())
         return Choice(row.path, row.title[:TITLE_CHARS], " · ".join(parts))
 
-    async def _go(self, call: CommandCall, opened: OpenedSession, reason: str) -> None:
-        try:
-            told = await switch_session(
-                call.session, opened, "fork" if reason == "fork" else "resume"
-            )
-        except BaseException:
-            if call.session.store is not opened.store:
-                opened.store.close()
-            raise
-        if told is not None:
-            call.ui.notify("warning", told)
-        if call.session.read_only:
-            call.ui.notify("warning", "read-only: /fork or /clone go on in a session of your own")
-
     # ------------------------------------------------------------ fork, clone, import
 
     async def fork(self, call: CommandCall) -> None:
         """Go on from before a user message, in a new session."""
         session = call.session
         _refuse_unsaved(session, "forked")
-        messages = user_messages(session.tree)
+        tree = session.tree
+        messages = await session.branches.read(user_messages)
         if not messages:
             raise UsageError("there is no message of yours to fork from yet")
         entry_id = await self._message_id(call, messages)
@@ -180,7 +165,9 @@ class _SessionCommands:
             call.ui.notify("info", "fork: nothing was changed")
             return
         message = next(message for message in messages if message.entry_id == entry_id)
-        await self._copy(call, session.tree.parent(entry_id))
+        if session.tree is not tree:
+            raise UsageError("another session was opened meanwhile; nothing was forked")
+        await self._copy(call, tree.parent(entry_id))
         call.ui.set_editor_text(message.text)
         if message.images:
             call.ui.notify("warning", "fork: the images of the message were not taken along")
@@ -224,13 +211,13 @@ class _SessionCommands:
 
     async def _copy(self, call: CommandCall, leaf_id: str | None) -> None:
         session = call.session
-        await session.settle()
-        name = session.name
-        tree = session.tree
-        opened = await asyncio.to_thread(
-            self._library.fork, session.store, tree.path_ids(leaf_id), tree.labels
-        )
-        await self._go(call, opened, "fork")
+        async with session.leaving():
+            name = session.name
+            tree = session.tree
+            opened = await asyncio.to_thread(
+                self._library.fork, session.store, tree.path_ids(leaf_id), tree.labels
+            )
+            await go_to(session, opened, "fork", call.ui)
         if name and session.name != name:
             session.set_name(name)
 
@@ -240,7 +227,7 @@ class _SessionCommands:
         if not path:
             raise UsageError("say which file: /import PATH")
         opened = await asyncio.to_thread(self._library.import_file, path)
-        await self._go(call, opened, "resume")
+        await go_to(call.session, opened, "resume", call.ui)
         call.ui.notify("info", f"imported: {call.session.name or path}; the file is unchanged")
 
     # ------------------------------------------------------------ export
@@ -267,9 +254,7 @@ class _SessionCommands:
                 [Choice("cancel", "keep it"), Choice("replace", "write over it")],
             )
             if answer is None:
-                raise UsageError(
-                    error.message, hint="/export --force PATH writes over it."
-                ) from error
+                raise UsageError(error.text, hint="/export --force PATH writes over it.") from error
             if answer != "replace":
                 call.ui.notify("info", "export: nothing was written")
                 return

@@ -7,20 +7,25 @@ or as `leaf`. Texts of the session are foreign: they are put on one safe line be
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
+from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from pi_tui.agent.branch_comparison import BranchComparison, BranchSide
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.tree_dump import entry_line, one_line
 from pi_tui.commands.registry import Command, CommandCall
-from pi_tui.commands.ui import OpensTree
+from pi_tui.commands.ui import CommandUI, OpensTree, TakesDrafts
 from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import JSON
 from pi_tui.core.numbers import compact_count
+from pi_tui.core.tree import SessionTree
 
 TREE_HINT = "[ID] [--summarize[=instructions] [--replace]] [--label TEXT] | --undo | --dump"
 
@@ -119,7 +124,7 @@ async def _tree(call: CommandCall) -> None:
     options = parse_tree(call.argument)
     session = call.session
     if options.undo:
-        tell_navigation(call, await session.undo_navigation())
+        tell_navigation(call.ui, await session.undo_navigation())
     elif options.target:
         request = NavigateRequest(
             target_id=session.branches.find(options.target),
@@ -128,19 +133,31 @@ async def _tree(call: CommandCall) -> None:
             replace_instructions=options.replace,
             label=options.label,
         )
-        tell_navigation(call, await session.navigate(request))
+        tell_navigation(call.ui, await session.navigate(request))
     elif options.dump or not (isinstance(call.ui, OpensTree) and call.ui.open_tree()):
-        text = tree_text(session.tree_dump(), everything=options.dump)
+        dump = await session.tree_dump()
+        text = await asyncio.to_thread(partial(tree_text, dump, everything=options.dump))
         call.ui.show("Session Tree", text or "The session is empty.")
 
 
-def tell_navigation(call: CommandCall, outcome: NavigationOutcome) -> None:
+def tell_navigation(ui: CommandUI, outcome: NavigationOutcome) -> None:
     """Show how a move ended, and put into the editor what belongs there."""
     if outcome.taken_back:
-        call.ui.set_editor_text("\n\n".join(outcome.taken_back))
+        _give_back(ui, outcome.taken_back)
     if outcome.editor_text:
-        call.ui.set_editor_text(outcome.editor_text)
-    call.ui.notify("error" if outcome.kind == "failed" else "info", outcome.message)
+        ui.set_editor_text(outcome.editor_text)
+    ui.notify("error" if outcome.kind == "failed" else "info", outcome.message)
+
+
+def _give_back(ui: CommandUI, drafts: Sequence[Draft]) -> None:
+    if isinstance(ui, TakesDrafts):
+        ui.put_back(drafts)
+        return
+    ui.set_editor_text("\n\n".join(draft.text for draft in drafts))
+    images = sum(len(draft.images) for draft in drafts)
+    if images:
+        what = "an image" if images == 1 else f"{images} images"
+        ui.notify("warning", f"{what} of messages that were not sent cannot be kept here")
 
 
 def tree_text(dump: JSON, *, everything: bool = False) -> str:
@@ -193,7 +210,7 @@ async def _label(call: CommandCall) -> None:
     session = call.session
     entry_id, text = _labelled(call)
     if entry_id is None:
-        call.ui.show("Labels", labels_text(session))
+        call.ui.show("Labels", await session.branches.read(labels_text))
         return
     had = session.tree.label(entry_id)
     if not text and had is None:
@@ -227,20 +244,20 @@ def _newest_message(session: AgentSession) -> str | None:
     return next((one for one in path if tree.head(one).role in ("user", "assistant")), None)
 
 
-def labels_text(session: AgentSession) -> str:
+def labels_text(tree: SessionTree) -> str:
     """All labels with their entries, in the order they were set."""
     rows = [
-        f"{label.target_id}  [{one_line(label.text)}] {_line(session, label.target_id)}"
-        for label in session.tree.labels
-        if label.target_id in session.tree
+        f"{label.target_id}  [{one_line(label.text)}] {_line(tree, label.target_id)}"
+        for label in tree.labels
+        if label.target_id in tree
     ]
     return "\n".join(rows) or "There are no labels. /label TEXT names the newest message."
 
 
-def _line(session: AgentSession, entry_id: str) -> str:
-    head = session.tree.head(entry_id)
+def _line(tree: SessionTree, entry_id: str) -> str:
+    head = tree.head(entry_id)
     role = f"{head.role}: " if head.role in ("user", "assistant") else ""
-    return role + entry_line(session.tree.entry(entry_id))
+    return role + entry_line(tree.entry(entry_id))
 
 
 # ---------------------------------------------------------------- /compare
@@ -252,11 +269,17 @@ async def _compare(call: CommandCall) -> None:
         raise UsageError("/compare takes two entries", hint="/compare A B, or A for A and the leaf")
     find = call.session.branches.find
     a_id, b_id = find(names[0]), find(names[1] if len(names) > 1 else "leaf")
-    comparison = call.session.branches.compare(a_id, b_id)
-    call.ui.show("Two branches", comparison_text(comparison, call.session))
+    await show_comparison(call.session, call.ui, a_id, b_id)
 
 
-def comparison_text(comparison: BranchComparison, session: AgentSession) -> str:
+async def show_comparison(session: AgentSession, ui: CommandUI, a_id: str, b_id: str) -> None:
+    """Show what two branches share and what each did. Raises StorageError."""
+    tree = session.tree
+    comparison = await session.branches.compare(a_id, b_id)
+    ui.show("Two branches", comparison_text(comparison, tree))
+
+
+def comparison_text(comparison: BranchComparison, tree: SessionTree) -> str:
     """Two branches as lines of plain text."""
     ancestor = comparison.ancestor_id
     if ancestor is None:
@@ -264,12 +287,12 @@ def comparison_text(comparison: BranchComparison, session: AgentSession) -> str:
     else:
         shared = (
             f"Both come from {ancestor} ({_count(comparison.shared_entries, 'entry', 'entries')} "
-            f"shared):\n  {_line(session, ancestor)}"
+            f"shared):\n  {_line(tree, ancestor)}"
         )
     parts = [
         shared,
-        _side_text("A", comparison.a, session),
-        _side_text("B", comparison.b, session),
+        _side_text("A", comparison.a, tree),
+        _side_text("B", comparison.b, tree),
     ]
     if comparison.changed_by_both:
         parts.append("Changed by both:\n" + _listed(comparison.changed_by_both))
@@ -280,8 +303,8 @@ def comparison_text(comparison: BranchComparison, session: AgentSession) -> str:
     return "\n\n".join(parts)
 
 
-def _side_text(name: str, side: BranchSide, session: AgentSession) -> str:
-    label = session.tree.label(side.end_id)
+def _side_text(name: str, side: BranchSide, tree: SessionTree) -> str:
+    label = tree.label(side.end_id)
     title = f"{name}: up to {side.end_id}" + (f" [{one_line(label)}]" if label else "")
     if not side.entries:
         return f"{title}\n  nothing of its own: the other branch goes on from here"

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from pi_tui.agent.queues import Draft
 from pi_tui.core.context_report import ContextReport
 from pi_tui.core.events import NoticeLevel
 
@@ -61,6 +62,15 @@ class ShowsContext(Protocol):
 
     def show_context(self, report: ContextReport, window_tokens: int, notes: str) -> None:
         """Show what fills the window as a bar and a list, then the notes."""
+        ...
+
+
+@runtime_checkable
+class TakesDrafts(Protocol):
+    """What a front end whose editor can hold images offers besides `CommandUI`."""
+
+    def put_back(self, drafts: Sequence[Draft]) -> None:
+        """Put messages that were not sent in front of what the editor holds, and say so."""
         ...
 
 

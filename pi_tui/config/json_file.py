@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from pi_tui.core.errors import SettingsError
+from pi_tui.core.json_text import decode_json, encode_json
 from pi_tui.core.messages import JSON
 
 MAX_JSON_FILE_BYTES = 4 * 1024 * 1024
@@ -55,10 +56,8 @@ def parse_json(text: str, file: str) -> JSON:
     """Decode a text. Raises SettingsError with line and column of the first fault."""
     text = text.removeprefix("\ufeff")
     try:
-        return msgspec.json.decode(text)
-    except RecursionError:
-        raise SettingsError(f"{file} is nested too deeply", file=file) from None
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        return decode_json(text)
+    except ValueError as error:
         place, what = _fault(text)
         raise SettingsError(
             f"{file} is not valid JSON: {place}{what or str(error)}",
@@ -118,7 +117,7 @@ def write_json(path: Path, value: JSON) -> None:
     A link is followed, so that a file kept elsewhere stays there. Raises SettingsError; then the
     old file is untouched.
     """
-    data = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    data = msgspec.json.format(encode_json(value), indent=2) + b"\n"
     try:
         real = path.resolve()
         ensure_private_directory(real.parent)

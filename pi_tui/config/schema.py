@@ -111,6 +111,7 @@ class Settings(Struct, frozen=True, rename="camel"):
     http_proxy: Text | None = None
     shell_path: Text | None = None
     shell_command_prefix: Text | None = None
+    shell_keep_keys: bool = False
     images: ImageSettings = ImageSettings()
 
 
@@ -134,6 +135,7 @@ USER_ONLY_SETTINGS: dict[str, str] = {
     "selfUpdateCommand": "it names a program to run",
     "sessionShareDestination": "it sends data elsewhere",
     "shellCommandPrefix": "it is a command to run",
+    "shellKeepKeys": "keys are the user's",
     "shellPath": "it names a program to run",
     "trusted": "a project cannot vouch for itself",
 }

@@ -145,6 +145,19 @@ class Conversation:
                     return self.glance(_text(entry.message.content), 80) or "Session"
         return "Session"
 
+    def what_is_missing(self) -> list[str]:
+        """Sentences about what a reader of the file may miss; complete once all was shown."""
+        counts = (
+            (self.system_prompts_left_out, "system prompt", "left out"),
+            (self.commands_left_out, "!! command", "left out"),
+            (self.masker.count, "key", "masked"),
+        )
+        return [
+            f"{number} {thing}{'s were' if number > 1 else ' was'} {fate}."
+            for number, thing, fate in counts
+            if number
+        ]
+
     def totals(self) -> UsageTotals:
         """Tokens and costs over the whole file."""
         totals = UsageTotals()

@@ -25,10 +25,13 @@ _FORMATS: dict[str, ExportFormat] = {
 
 
 class FileExporter:
-    """An `Exporter` over files. `secrets` are values that are masked whatever they look like."""
+    """An `Exporter` over files.
+
+    `secrets` are values that are masked whatever they look like; each export asks for them anew.
+    """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = tuple(secrets)
+        self._secrets = secrets
 
     def export(
         self, session: SessionSnapshot, path: str, *, replace: bool = False, masked: bool = True

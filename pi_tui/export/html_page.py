@@ -116,14 +116,7 @@ class _Page:
         return f'<section class="branch">\n<h2>Branch {self._branches}</h2>\n{origin}'
 
     def footer(self) -> str:
-        conversation = self._conversation
-        said = ["Exported by pi-tui."]
-        if conversation.system_prompts_left_out:
-            said.append("System prompts were left out.")
-        if number := conversation.commands_left_out:
-            said.append(f"{number} !! command{'s were' if number > 1 else ' was'} left out.")
-        if number := conversation.masker.count:
-            said.append(f"{number} key{'s were' if number > 1 else ' was'} masked.")
+        said = ["Exported by pi-tui.", *self._conversation.what_is_missing()]
         return f"<footer><p>{' '.join(said)}</p></footer>\n"
 
     def _label(self, entry_id: str) -> str:

@@ -47,11 +47,11 @@ def markdown_text(conversation: Conversation) -> Iterator[str]:
     facts = [f"{len(pieces)} parts", f"{usage.sum_tokens:,} tokens", cost_text(usage.cost.total)]
     if others:
         facts.append(f"{others} entries of the session are not on this branch")
-    if conversation.commands_left_out:
-        facts.append(f"{conversation.commands_left_out} `!!` commands were left out")
     yield "\n" + " · ".join(facts) + "\n"
     for piece in pieces:
         yield "\n" + "\n".join(_lines(conversation, piece)) + "\n"
+    if missing := conversation.what_is_missing():
+        yield f"\n---\n\n*{plain(' '.join(missing))}*\n"
 
 
 def plain(text: str) -> str:

@@ -122,9 +122,9 @@ class OutputWriter:
 def _descriptor(stream: TextIO) -> int | None:
     try:
         descriptor = stream.fileno()
+        stream.flush()
     except (OSError, ValueError):
-        return None
-    stream.flush()
+        return None  # the stream itself says why, when it is written to
     return descriptor
 
 

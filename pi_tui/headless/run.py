@@ -192,8 +192,7 @@ def tell_ending(ending: Ending, signals: StopSignals, diagnostics: Diagnostics) 
     answer = ending.answer
     stop_reason = answer.stop_reason if answer is not None else None
     if ending.error is not None:
-        hint = f" {ending.error.hint}" if ending.error.hint else ""
-        diagnostics.say("error", f"{ending.error.message}{hint}")
+        diagnostics.say("error", ending.error.text)
     elif signals.received is not None:
         diagnostics.say("info", "stopped; the session keeps what was done")
     elif answer is not None and stop_reason == "error":

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
-import msgspec
-
+from pi_tui.core.json_text import decode_json
 from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ModelRequest
 from pi_tui.core.streaming import StreamEvent
@@ -47,6 +46,7 @@ class AnthropicProvider:
         long_cache: bool = False,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        proxy: str = "",
     ) -> None:
         base_url = base_url or DEFAULT_BASE_URL
         self._url = messages_url(base_url)
@@ -60,6 +60,7 @@ class AnthropicProvider:
             base_url=base_url,
             connect_timeout_s=connect_timeout_s,
             idle_timeout_s=idle_timeout_s,
+            proxy=proxy,
         )
 
     async def warm_up(self) -> None:
@@ -93,8 +94,8 @@ class AnthropicProvider:
                 if done or name == "ping":
                     continue  # read to the end, so that the connection can be used again
                 try:
-                    event = msgspec.json.decode(data)
-                except (msgspec.DecodeError, UnicodeEncodeError) as exc:
+                    event = decode_json(data, keep_halves=True)
+                except ValueError as exc:
                     raise unreadable(provider) from exc
                 if isinstance(event, dict) and event.get("type") == "message_stop":
                     done = True

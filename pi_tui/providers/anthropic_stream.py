@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct
 
+from pi_tui.core.json_text import encode_json, mended
 from pi_tui.core.messages import INVALID_JSON_KEY, JSON, StopReason, ToolCall, Usage
 from pi_tui.core.streaming import (
     ResponseStarted,
@@ -26,6 +26,7 @@ from pi_tui.core.streaming import (
 )
 from pi_tui.providers.errors import classify, incomplete, refused, window_exceeded
 from pi_tui.providers.tool_calls import CallIds, parse_calls
+from pi_tui.providers.whole_characters import WholeCharacters
 
 _USAGE_NAMES = (
     "input_tokens",
@@ -56,6 +57,7 @@ class MessagesStream:
         self._model_id = model_id
         self._ids = ids
         self._open: dict[int, _Block] = {}
+        self._characters = WholeCharacters()
         self._blocks = 0
         self._done: list[tuple[str, str, dict[str, JSON]]] = []
         self._unfinished: list[ToolCallDone] = []
@@ -70,6 +72,9 @@ class MessagesStream:
 
     def feed(self, event: JSON) -> Iterator[StreamEvent]:
         """Take in one decoded event; unknown ones, and pings, say nothing."""
+        return self._characters.hand_on(self._read(event))
+
+    def _read(self, event: JSON) -> Iterator[StreamEvent]:
         if not isinstance(event, dict):
             return
         match event.get("type"):
@@ -88,15 +93,18 @@ class MessagesStream:
                     self._stop = reason
                 yield from self._usage(event.get("usage"))
             case "error":
-                raise classify(None, msgspec.json.encode(event).decode(), {}, self._provider)
+                raise classify(None, encode_json(event).decode(), {}, self._provider)
             case None if event.get("error"):
-                raise classify(None, msgspec.json.encode(event).decode(), {}, self._provider)
+                raise classify(None, encode_json(event).decode(), {}, self._provider)
 
     def finish(self, *, ended_by_server: bool) -> Iterator[StreamEvent]:
         """Yield what is left and the end. `ended_by_server`: `message_stop` came.
 
         Raises ProviderError when the answer was cut, refused or did not fit.
         """
+        return self._characters.hand_on(self._end(ended_by_server))
+
+    def _end(self, ended_by_server: bool) -> Iterator[StreamEvent]:
         reason = self._stop or ""
         if reason == "refusal":
             raise refused(self._provider)
@@ -203,7 +211,7 @@ class MessagesStream:
     def _call(self, block: _Block) -> Iterator[StreamEvent]:
         text = "".join(block.pieces)
         if not text.strip() and isinstance(block.input, dict):
-            several = [block.input]  # the whole input came with the start of the block
+            several = [mended(block.input)]  # the whole input came with the start of the block
         else:
             several = parse_calls(text)
         for number, arguments in enumerate(several):

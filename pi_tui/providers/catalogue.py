@@ -26,10 +26,13 @@ from pi_tui.providers.provider_names import (
     provider_facts,
     provider_of_litellm,
 )
+from pi_tui.providers.regular_file import read_regular_file
 
 SOURCE_NAME = "model_prices_and_context_window_backup.json"
 CACHE_NAME = "catalogue.json"
 CACHE_FORMAT = 1
+
+_MAX_CACHE_BYTES = 64 * 1024 * 1024
 
 _DEFAULT_WINDOW_TOKENS = 128_000
 _DEFAULT_MAX_TOKENS = 16_384
@@ -253,7 +256,8 @@ class Catalogue:
         if self._cache_dir is None:
             return None
         try:
-            cache = msgspec.json.decode((self._cache_dir / CACHE_NAME).read_bytes(), type=_Cache)
+            data = read_regular_file(self._cache_dir / CACHE_NAME, _MAX_CACHE_BYTES)
+            cache = msgspec.json.decode(data, type=_Cache)
         except (OSError, msgspec.DecodeError):
             return None
         found = _CacheHead(cache.format, cache.source, cache.size_bytes, cache.mtime_ns)

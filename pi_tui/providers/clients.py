@@ -15,13 +15,11 @@ from msgspec import Struct, field
 from pi_tui.core.errors import ModelError, ProviderError
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import Provider
+from pi_tui.providers.client_options import USUAL, ClientOptions
+from pi_tui.providers.text_only import Client, TextOnlyClient
 
 if TYPE_CHECKING:
-    from pi_tui.providers.anthropic import AnthropicProvider
-    from pi_tui.providers.litellm_process import LiteLLMProcess, LiteLLMProvider
-    from pi_tui.providers.openai_compatible import OpenAICompatibleProvider
-
-    _Client: TypeAlias = OpenAICompatibleProvider | AnthropicProvider | LiteLLMProvider
+    from pi_tui.providers.litellm_process import LiteLLMProcess
 
 
 class Access(Struct, frozen=True):
@@ -39,37 +37,62 @@ _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...]]
 class Clients:
     """Makes and keeps clients. `child_environment` is asked when litellm's child is started."""
 
-    def __init__(self, child_environment: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        child_environment: Callable[[], Mapping[str, str]],
+        options: ClientOptions = USUAL,
+    ) -> None:
         self._child_environment = child_environment
-        self._clients: dict[_Key, _Client] = {}
+        self._options = options
+        self._clients: dict[_Key, Client] = {}
         self._process: LiteLLMProcess | None = None
 
     def client(self, model: Model, access: AccessSource, headers: Mapping[str, str]) -> Provider:
         """The client for the model; `headers` tell apart models that need different ones."""
         key = _key(model, headers)
         if key not in self._clients:
-            self._clients[key] = self._make(model, access)
+            made = self._make(model, access)
+            self._clients[key] = TextOnlyClient(made) if self._options.block_images else made
         return self._clients[key]
 
-    def _make(self, model: Model, access: AccessSource) -> _Client:
+    def _make(self, model: Model, access: AccessSource) -> Client:
+        proxy = self._options.proxy
+        silence_s = self._options.idle_timeout_s
         if model.api == "openai-completions":
+            from pi_tui.providers.http import IDLE_TIMEOUT_S
             from pi_tui.providers.openai_compatible import OpenAICompatibleProvider
 
             return OpenAICompatibleProvider(
-                model.base_url, headers_for=_bearer_headers(access), provider=model.provider
+                model.base_url,
+                headers_for=_bearer_headers(access),
+                provider=model.provider,
+                idle_timeout_s=silence_s or IDLE_TIMEOUT_S,
+                proxy=proxy,
             )
         if model.api == "anthropic-messages":
             from pi_tui.providers.anthropic import AnthropicProvider
+            from pi_tui.providers.http import IDLE_TIMEOUT_S
 
             return AnthropicProvider(
-                model.base_url, headers_for=_anthropic_headers(access), provider=model.provider
+                model.base_url,
+                headers_for=_anthropic_headers(access),
+                provider=model.provider,
+                idle_timeout_s=silence_s or IDLE_TIMEOUT_S,
+                proxy=proxy,
             )
         if model.api == "litellm":
-            from pi_tui.providers.litellm_process import LiteLLMProcess, LiteLLMProvider
+            from pi_tui.providers.litellm_process import (
+                REQUEST_TIMEOUT_S,
+                LiteLLMProcess,
+                LiteLLMProvider,
+            )
 
             if self._process is None:
-                self._process = LiteLLMProcess(self._child_environment())
-            return LiteLLMProvider(self._process, access_for=access)
+                variables = {**self._child_environment(), **self._options.child_variables()}
+                self._process = LiteLLMProcess(variables)
+            return LiteLLMProvider(
+                self._process, access_for=access, timeout_s=silence_s or REQUEST_TIMEOUT_S
+            )
         raise ModelError(
             f"Nothing here serves {model.full_name}: its API is called {model.api!r}.",
             hint="The extension that brought this model may be missing. Choose another with"

@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -162,6 +162,22 @@ class Credentials:
         self._running.pop(command, None)
         if not task.cancelled() and task.exception() is None:
             self._printed[command] = task.result()
+
+    def known_values(self, references: Iterable[str]) -> Iterator[str]:
+        """What the references stand for, as far as it is known now: no command is run for it.
+
+        The keys of this run and the stored ones, and whatever commands have printed, are given too.
+        """
+        # Copies: an export asks in a thread of its own.
+        yield from tuple(self._overrides.values())
+        yield from tuple(self._stored.values())
+        yield from tuple(self._printed.values())
+        for reference in references:
+            yield from (self._environment.get(name, "") for name in variables_of(reference))
+            with contextlib.suppress(ModelError):
+                value = self.read(reference, "")
+                if isinstance(value, str):
+                    yield value
 
     def child_environment(self) -> dict[str, str]:
         """What the provider library's process may know: system basics, proxies, provider keys."""

@@ -11,10 +11,11 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
+from pi_tui.core.json_text import decode_json, mended_text
 from pi_tui.core.messages import JSON
+from pi_tui.core.redaction import Redactor, is_placeholder
 
 _MAX_DETAIL_CHARS = 600
 _MAX_BODY_CHARS = 200_000
@@ -35,7 +36,7 @@ class ErrorBody(Struct, frozen=True):
 
 def read_error_body(body: str) -> ErrorBody:
     """Find sentence, machine words and status in the body of a failed reply."""
-    text = body[:_MAX_BODY_CHARS].strip()
+    text = mended_text(body[:_MAX_BODY_CHARS]).strip()
     classes = tuple(name.lower() for name in re.findall(r"\blitellm\.(\w+):", text[:400]))
     text = _LIBRARY_FRAME.sub("", text)
     if not text:
@@ -72,30 +73,13 @@ def one_line(text: str) -> str:
     return flat
 
 
-_KEY_SHAPES = re.compile(
-    r"""(?x)
-      \b(?:sk|pk|rk)-[\w*.\-]{5,}[\w*]            # OpenAI, Anthropic, OpenRouter, DeepSeek, litellm
-    | \bAIza[\w*\-]{10,}                        # Google
-    | \bya29\.[\w\-]{10,}                       # Google access token
-    | \b(?:gsk|hf|r8|nvapi|csk|tgp|fw|vck)[_-][\w*\-]{8,}
-    | \bxai-[\w*\-]{8,}
-    | \bgh[pousr]_\w{10,} | \bgithub_pat_\w{10,}
-    | \b(?:AKIA|ASIA)[A-Z0-9]{12,}
-    | \beyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]*      # JSON web token
-    | (?<=Bearer\s)[\w\-.~+/=*]{8,}
-    | (?<=bearer\s)[\w\-.~+/=*]{8,}
-    """
-)
 _HIDDEN = "[key hidden]"
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
     """Hide the given secrets and everything that has the shape of a well-known key."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        # A short word is no key but a placeholder for a server that needs none.
-        if len(secret) >= 8 and not secret.isalpha():
-            text = text.replace(secret, _HIDDEN)
-    return _KEY_SHAPES.sub(_HIDDEN, text)
+    known = (secret for secret in secrets if not is_placeholder(secret))
+    return Redactor(known, net="message", mark=_HIDDEN).redact(text)
 
 
 # ---------------------------------------------------------------- digging
@@ -110,8 +94,8 @@ def _json_in(text: str) -> JSON | None:
     for start in starts:
         end = text.rfind("}" if text[start] == "{" else "]") + 1
         try:
-            data = msgspec.json.decode(text[start:end])
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            data = decode_json(text[start:end])
+        except ValueError:
             continue
         if isinstance(data, dict | list) and data:
             return data

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -18,9 +17,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from pi_tui.core.errors import ErrorKind, ProviderError
+from pi_tui.core.json_text import encode_json
 from pi_tui.core.messages import JSON
 from pi_tui.providers.errors import classify, classify_exception, not_a_stream
 
@@ -115,9 +113,11 @@ class HttpClient:
         base_url: str,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        proxy: str = "",
     ) -> None:
         self.provider = provider
         self.base_url = base_url
+        self._proxy = proxy
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
@@ -203,7 +203,7 @@ class HttpClient:
                 f"The HTTP client could not be set up: {exc}.",
                 kind=ErrorKind.BAD_REQUEST,
                 provider=self.provider,
-                hint="Check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and SSL_CERT_FILE.",
+                hint="Check httpProxy, HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and SSL_CERT_FILE.",
             ) from exc
         # Another task may have been faster; an unused client holds no connection.
         return self._clients.setdefault(loop, made)
@@ -215,6 +215,7 @@ class HttpClient:
         return httpx.AsyncClient(
             verify=_ssl_context(plain=self.base_url.startswith("http://")),
             trust_env=not is_loopback(self.base_url),
+            proxy=self._proxy_for_server(),
             timeout=httpx.Timeout(
                 connect=self._connect_timeout_s,
                 read=self._idle_timeout_s,
@@ -225,6 +226,15 @@ class HttpClient:
                 max_connections=None, max_keepalive_connections=8, keepalive_expiry=KEEP_ALIVE_S
             ),
         )
+
+    def _proxy_for_server(self) -> str | None:
+        """The proxy that was set, unless the environment excepts the server from proxies."""
+        if not self._proxy or is_loopback(self.base_url):
+            return None
+        from urllib.request import proxy_bypass
+
+        host = urlsplit(self.base_url).hostname or ""
+        return None if proxy_bypass(host) else self._proxy
 
 
 _contexts: dict[bool, ssl.SSLContext] = {}
@@ -251,15 +261,6 @@ def is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def encode_json(payload: JSON) -> bytes:
-    """JSON bytes in UTF-8. Halves of surrogate pairs, which no server takes, become U+FFFD."""
-    try:
-        return msgspec.json.encode(payload)
-    except UnicodeEncodeError:
-        text = json.dumps(payload, ensure_ascii=False)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 async def _read_up_to(response: httpx.Response, limit_bytes: int) -> str:

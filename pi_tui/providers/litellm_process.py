@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from pathlib import Path
 
 from pi_tui.core.errors import ErrorKind, ProviderError
+from pi_tui.core.json_text import mended, mended_text
 from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ModelRequest
 from pi_tui.core.streaming import StreamEvent
@@ -159,7 +160,7 @@ class LiteLLMProcess:
         child.requests[number] = queue
         finished = False
         try:
-            child.send({"op": "complete", "id": number, "params": params})
+            child.send({"op": "complete", "id": number, "params": mended(params)})
             await child.drain()
             while not finished:
                 if child.ended and queue.empty():
@@ -299,7 +300,7 @@ def classify_litellm(
     first; its own class counts where they say nothing.
     """
     classes = [str(name) for name in message.get("classes") or ()]
-    text = str(message.get("message") or "")
+    text = mended_text(str(message.get("message") or ""))
     status = message.get("status")
     status = status if isinstance(status, int) else None
     if "APIConnectionError" in classes or "Timeout" in classes:

@@ -43,6 +43,7 @@ from pi_tui.providers.custom_models import litellm_model
 from pi_tui.providers.errors import incomplete, refused, window_exceeded
 from pi_tui.providers.request_limits import output_limit_tokens
 from pi_tui.providers.tool_calls import CallIds, ToolCallAssembler
+from pi_tui.providers.whole_characters import WholeCharacters
 
 _THOUGHT_SEPARATOR = "__thought__"
 _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium"}
@@ -221,6 +222,7 @@ class ChunkReader:
     def __init__(self, request: ModelRequest) -> None:
         self._provider = request.model.provider
         self._calls = ToolCallAssembler(self._begin_call, CallIds.for_request(request))
+        self._characters = WholeCharacters()
         self._next_index = 0
         self._kind = ""
         self._index = 0
@@ -230,7 +232,10 @@ class ChunkReader:
         self._started = False
 
     def feed(self, chunk: Mapping[str, JSON]) -> Iterator[StreamEvent]:
-        """Take in one chunk."""
+        """Take in one chunk; halves of surrogate pairs may be in it."""
+        return self._characters.hand_on(self._read(chunk))
+
+    def _read(self, chunk: Mapping[str, JSON]) -> Iterator[StreamEvent]:
         if not self._started:
             self._started = True
             yield ResponseStarted(str(chunk.get("id") or ""), str(chunk.get("model") or ""))
@@ -255,6 +260,9 @@ class ChunkReader:
 
         `torn`: the end was made up by litellm.
         """
+        return self._characters.hand_on(self._end(torn))
+
+    def _end(self, torn: bool) -> Iterator[StreamEvent]:
         reason = self._finish_reason
         if not reason or torn:
             raise incomplete(self._provider)

@@ -8,13 +8,13 @@ one GET per server, and only to addresses the user set or to the usual ports of 
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from pi_tui.core.json_text import decode_json
 from pi_tui.core.messages import JSON
 from pi_tui.core.models import Model
 from pi_tui.providers.provider_names import provider_facts
@@ -87,8 +87,9 @@ async def probe(
 async def _models(server: LocalServer) -> tuple[Model, ...]:
     """The chat models one server lists; none when it does not answer like such a server."""
     try:
-        answer = json.loads(await _get(f"{server.base_url}/models"))
-    except (OSError, ValueError, EOFError, asyncio.LimitOverrunError, RecursionError):
+        body = await _get(f"{server.base_url}/models")
+        answer = decode_json(body.decode("utf-8", "replace"))
+    except (OSError, ValueError, EOFError, asyncio.LimitOverrunError):
         return ()
     listed = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(listed, list):

@@ -1,8 +1,9 @@
 """`models.json`: providers and models the user adds, and changes to the built-in ones.
 
 The file is strict JSON (a byte-order mark is allowed). Keys this program does not know are ignored,
-because other programs share the format; a known key with a wrong value is an error that names the
-file and the key. Reading does not resolve keys or headers: `credentials` does that when needed.
+because other programs share the format. A known key with a wrong value leaves its model or provider
+out, and the problem names the file and the key; only a file that cannot be parsed is an error.
+Reading does not resolve keys or headers: `credentials` does that when needed.
 """
 
 from __future__ import annotations
@@ -12,10 +13,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pi_tui.core.errors import SettingsError
+from pi_tui.core.json_text import mended
 from pi_tui.core.messages import JSON, THINKING_LEVELS
-from pi_tui.providers.provider_names import LITELLM_APIS, OWN_APIS, provider_facts
+from pi_tui.providers.provider_names import (
+    LITELLM_APIS,
+    OWN_APIS,
+    canonical_provider,
+    provider_facts,
+)
+from pi_tui.providers.regular_file import read_regular_file
+from pi_tui.providers.web_address import is_web_address
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Far above any real file; keeps one put there by mistake from filling the memory."""
 
 
 class ModelEntry(Struct, frozen=True):
@@ -51,17 +64,23 @@ class ProviderEntry(Struct, frozen=True):
 
 
 class ModelsFile(Struct, frozen=True):
-    """The providers of the file in its order. `path` is the file as the user knows it."""
+    """The providers of the file in its order. `path` is the file as the user knows it.
+
+    `problems` are for the user, in the order of the file. `left_out` says of each provider, and of
+    each model as `provider/id`, that the file has and nothing can be sent to, why that is.
+    """
 
     path: str = "models.json"
     providers: Mapping[str, ProviderEntry] = field(default_factory=dict)
+    problems: tuple[SettingsError, ...] = ()
+    left_out: Mapping[str, SettingsError] = field(default_factory=dict)
 
 
 def load_models_file(path: Path, shown: str = "") -> ModelsFile:
-    """Read the file; a missing one is empty. Raises SettingsError."""
+    """Read the file; a missing one is empty. Raises SettingsError, as `parse_models_file` does."""
     name = shown or str(path)
     try:
-        data = path.read_bytes()
+        data = read_regular_file(path, MAX_FILE_BYTES)
     except FileNotFoundError:
         return ModelsFile(name)
     except OSError as error:
@@ -72,7 +91,10 @@ def load_models_file(path: Path, shown: str = "") -> ModelsFile:
 
 
 def parse_models_file(data: bytes, shown: str) -> ModelsFile:
-    """Parse the text of a models file. Raises SettingsError."""
+    """Parse the text of a models file.
+
+    Raises SettingsError when it is no JSON, or no object of providers.
+    """
     try:
         text = data.decode("utf-8-sig")
         tree = json.loads(text) if text.strip() else {}
@@ -88,29 +110,46 @@ def parse_models_file(data: bytes, shown: str) -> ModelsFile:
             file=shown,
             hint="The file takes plain JSON: no comments and no trailing commas.",
         ) from error
+    except ValueError as error:
+        raise SettingsError(f"{shown} is not valid JSON: {error}.", file=shown) from error
     except RecursionError as error:
         raise SettingsError(f"{shown} is nested too deeply to be read.", file=shown) from error
-    return _Reader(shown).models_file(tree)
+    return _Reader(shown).models_file(mended(tree))
 
 
 class _Reader:
-    """Checks values one by one, so that an error can name the exact key."""
+    """Checks values one by one, so that a problem can name the exact key."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
+        self._problems: list[SettingsError] = []
+        self._left_out: dict[str, SettingsError] = {}
 
     def models_file(self, tree: JSON) -> ModelsFile:
         top = self._object(tree, "the file")
         providers = self._object(top.get("providers", {}), "providers")
-        return ModelsFile(
-            self._shown,
-            {
-                name: self._provider(name, value, f"providers.{name}")
-                for name, value in providers.items()
-            },
-        )
+        entries: dict[str, ProviderEntry] = {}
+        for name, value in providers.items():
+            try:
+                entry = self._provider(name, value, f"providers.{name}")
+            except SettingsError as error:
+                then = f"Until then the provider {name!r} is left out."
+                self._leave_out(_our_id(name, value), error, then)
+            else:
+                if entry is not None:
+                    entries[name] = entry
+        return ModelsFile(self._shown, entries, tuple(self._problems), self._left_out)
 
-    def _provider(self, name: str, value: JSON, key: str) -> ProviderEntry:
+    def _leave_out(self, name: str, error: SettingsError, what_then: str) -> None:
+        hint = error.hint or "Correct it."
+        problem = SettingsError(
+            error.message, file=error.file, key=error.key, hint=f"{hint} {what_then}"
+        )
+        self._problems.append(problem)
+        self._left_out[name] = problem
+
+    def _provider(self, name: str, value: JSON, key: str) -> ProviderEntry | None:
+        """The provider; None when of its own models none is left."""
         if not name.strip() or "/" in name:
             raise self._error(key, "a provider's name may not be empty or contain a slash")
         data = self._object(value, key)
@@ -127,31 +166,56 @@ class _Reader:
             headers=self._headers(data, key),
             auth_header=self._flag(data, "authHeader", key) or False,
             compat=self._object(data.get("compat", {}), f"{key}.compat"),
-            models=tuple(
-                self._model(item, f"{key}.models[{number}]", None)
-                for number, item in enumerate(models)
-            ),
+        )
+        own = [self._own_model(entry, item, number, key) for number, item in enumerate(models)]
+        kept = tuple(model for model in own if model is not None)
+        if own and not kept and provider_facts(name) is None:
+            # Without models it would count as a change to the provider its name may stand for.
+            self._left_out[name] = self._problems[-1]
+            return None
+        return replace(
+            entry,
+            models=kept,
             overrides={
-                model_id: self._model(item, f"{key}.modelOverrides.{model_id}", model_id)
+                model_id: model
                 for model_id, item in overrides.items()
+                if (model := self._override(_our_id(name, data), model_id, item, key)) is not None
             },
         )
-        self._check_complete(entry, key)
-        return entry
 
-    def _check_complete(self, entry: ProviderEntry, key: str) -> None:
+    def _own_model(
+        self, entry: ProviderEntry, item: JSON, number: int, key: str
+    ) -> ModelEntry | None:
+        key = f"{key}.models[{number}]"
+        try:
+            model = self._model(item, key, None)
+            self._check_address(entry, model, key)
+        except SettingsError as error:
+            given = item.get("id") if isinstance(item, dict) else None
+            name = f"{entry.id}/{given}" if isinstance(given, str) and given else key
+            self._leave_out(name, error, "Until then this model is left out.")
+            return None
+        return model
+
+    def _override(self, provider: str, model_id: str, item: JSON, key: str) -> ModelEntry | None:
+        try:
+            return self._model(item, f"{key}.modelOverrides.{model_id}", model_id)
+        except SettingsError as error:
+            self._leave_out(f"{provider}/{model_id}", error, "Until then this model is left out.")
+            return None
+
+    def _check_address(self, entry: ProviderEntry, model: ModelEntry, key: str) -> None:
         """A provider nobody knows must say where it is; litellm's own need not."""
         facts = provider_facts(entry.id)
-        for number, model in enumerate(entry.models):
-            api = model.api or entry.api or (facts.api if facts else "openai-completions")
-            known_url = facts is not None and facts.base_url and facts.api == api
-            if api in OWN_APIS[:2] and not (model.base_url or entry.base_url or known_url):
-                raise self._error(
-                    f"{key}.baseUrl",
-                    f"the address of the server is missing, and models[{number}] needs it",
-                    hint='For example "baseUrl": "http://localhost:8000/v1". Models that litellm'
-                    ' is to serve say "api": "litellm".',
-                )
+        api = model.api or entry.api or (facts.api if facts else "openai-completions")
+        known_url = facts is not None and facts.base_url and facts.api == api
+        if api in OWN_APIS[:2] and not (model.base_url or entry.base_url or known_url):
+            raise self._error(
+                f"providers.{entry.id}.baseUrl",
+                f"the address of the server is missing, and {key.rpartition('.')[2]} needs it",
+                hint='For example "baseUrl": "http://localhost:8000/v1". Models that litellm'
+                ' is to serve say "api": "litellm".',
+            )
 
     def _model(self, value: JSON, key: str, model_id: str | None) -> ModelEntry:
         data = self._object(value, key)
@@ -230,7 +294,7 @@ class _Reader:
         value = self._text(data, "baseUrl", key)
         if value is None:
             return None
-        if not value.startswith(("http://", "https://")) or any(c.isspace() for c in value):
+        if not is_web_address(value):
             raise self._wrong(f"{key}.baseUrl", "an http:// or https:// address", value)
         return value.rstrip("/")
 
@@ -267,6 +331,12 @@ class _Reader:
         return SettingsError(
             f"{self._shown}, {key}: {problem}.", file=self._shown, key=key, hint=hint
         )
+
+
+def _our_id(name: str, value: JSON) -> str:
+    """Our id of a provider of the file: one without models changes a built-in provider."""
+    has_models = isinstance(value, dict) and bool(value.get("models"))
+    return name if has_models else canonical_provider(name)
 
 
 def _is_number(value: JSON) -> bool:

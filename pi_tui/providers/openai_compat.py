@@ -8,12 +8,12 @@ the models file is checked where it is read. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from pi_tui.core.messages import JSON
+from pi_tui.providers.web_address import host_of
 
 
 class OpenAICompat(Struct, frozen=True, rename="camel"):
@@ -97,7 +97,7 @@ parameters that Ollama, LM Studio, vLLM and llama.cpp all take or ignore."""
 
 def guess_compat(base_url: str, model_id: str = "") -> OpenAICompat:
     """The defaults for a server, told by its address."""
-    host = (urlsplit(base_url).hostname or "").lower()
+    host = host_of(base_url)
     found = next(
         (compat for domain, compat in _BY_HOST if host == domain or host.endswith("." + domain)),
         OpenAICompat(),

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
-import msgspec
-
+from pi_tui.core.json_text import decode_json
 from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ModelRequest
 from pi_tui.core.streaming import StreamEvent
@@ -51,6 +50,7 @@ class OpenAICompatibleProvider:
         provider: str = "",
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        proxy: str = "",
     ) -> None:
         self._url = chat_url(base_url)
         self._base_url = base_url
@@ -65,6 +65,7 @@ class OpenAICompatibleProvider:
             base_url=base_url,
             connect_timeout_s=connect_timeout_s,
             idle_timeout_s=idle_timeout_s,
+            proxy=proxy,
         )
 
     async def warm_up(self) -> None:
@@ -97,8 +98,8 @@ class OpenAICompatibleProvider:
                     reply.settle(DRAIN_S)
                     continue
                 try:
-                    chunk = msgspec.json.decode(data)
-                except (msgspec.DecodeError, UnicodeEncodeError) as exc:
+                    chunk = decode_json(data, keep_halves=True)
+                except ValueError as exc:
                     raise unreadable(provider) from exc
                 for event in answer.feed(chunk):
                     yield event

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import UNSET
 
 from pi_tui.core.errors import ErrorKind, ProviderError
+from pi_tui.core.json_text import encode_json
 from pi_tui.core.messages import JSON, StopReason, Usage
 from pi_tui.core.streaming import (
     ResponseStarted,
@@ -23,6 +23,7 @@ from pi_tui.core.streaming import (
 )
 from pi_tui.providers.errors import classify, incomplete, refused, window_exceeded
 from pi_tui.providers.tool_calls import CallIds, ToolCallAssembler
+from pi_tui.providers.whole_characters import WholeCharacters
 
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _FULL = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -37,6 +38,7 @@ class ChatStream:
         self._provider = provider
         self._model_id = model_id
         self._calls = ToolCallAssembler(self._next_block, ids)
+        self._characters = WholeCharacters()
         self._blocks = 0
         self._open: tuple[str, int] = ("", -1)
         self._started = False
@@ -50,7 +52,10 @@ class ChatStream:
         return self._finish is not None
 
     def feed(self, chunk: JSON) -> Iterator[StreamEvent]:
-        """Take in one decoded chunk."""
+        """Take in one decoded chunk; halves of surrogate pairs may be in it."""
+        return self._characters.hand_on(self._read(chunk))
+
+    def _read(self, chunk: JSON) -> Iterator[StreamEvent]:
         if not isinstance(chunk, dict):
             return
         if chunk.get("error"):
@@ -76,6 +81,9 @@ class ChatStream:
 
         Raises ProviderError when the answer was cut, refused or did not fit.
         """
+        return self._characters.hand_on(self._end(ended_by_server))
+
+    def _end(self, ended_by_server: bool) -> Iterator[StreamEvent]:
         reason = (self._finish or "").lower()
         if reason in _REFUSALS:
             raise refused(self._provider)
@@ -160,7 +168,7 @@ class ChatStream:
                 yield UsageReport(usage)
 
     def _error(self, chunk: dict[str, JSON]) -> ProviderError:
-        return classify(None, msgspec.json.encode(chunk).decode(), {}, self._provider)
+        return classify(None, encode_json(chunk).decode(), {}, self._provider)
 
 
 def chat_usage(data: dict[str, JSON]) -> Usage | None:

@@ -12,17 +12,18 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
-from pi_tui.core.errors import ErrorKind, ModelError, PiTuiError, ProviderError
+from pi_tui.core.errors import ErrorKind, ModelError, PiTuiError, ProviderError, SettingsError
 from pi_tui.core.messages import ThinkingLevel
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import Provider
+from pi_tui.core.redaction import is_placeholder
 from pi_tui.providers.catalogue import Catalogue
+from pi_tui.providers.client_options import USUAL, ClientOptions
 from pi_tui.providers.clients import Access, Clients
-from pi_tui.providers.credentials import Credentials
+from pi_tui.providers.credentials import Credentials, variables_of
 from pi_tui.providers.custom_models import model_from_entry, override_model, override_provider
 from pi_tui.providers.demo import DEMO_MODEL, DemoProvider
+from pi_tui.providers.enabled_models import enabled
 from pi_tui.providers.local import PROBE_TIMEOUT_S, LocalServer, local_model, local_servers, probe
 from pi_tui.providers.model_search import containing, nearest, only_one, search, split_level
 from pi_tui.providers.models_file import ModelsFile, ProviderEntry, load_models_file
@@ -33,12 +34,7 @@ from pi_tui.providers.provider_names import (
     key_names,
     provider_facts,
 )
-
-_ADDRESS_NAMES = {
-    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    "anthropic": ("ANTHROPIC_BASE_URL",),
-}
-"""Variables in wide use that send a provider's requests to another address."""
+from pi_tui.providers.user_providers import UserProviders
 
 
 def open_registry(
@@ -47,15 +43,23 @@ def open_registry(
     models_path: Path | None = None,
     cache_dir: Path | None = None,
     stored_keys: Mapping[str, str] | None = None,
+    client_options: ClientOptions = USUAL,
+    enabled_models: Sequence[str] = (),
 ) -> ModelRegistry:
-    """The registry for real use. Raises SettingsError when the models file is wrong."""
+    """The registry for real use; `problems` of it are to be told.
+
+    Raises SettingsError when the models file cannot be read or parsed at all.
+    """
     file = load_models_file(models_path) if models_path is not None else ModelsFile()
+    credentials = Credentials(environment, stored=stored_keys)
     return ModelRegistry(
-        credentials=Credentials(environment, stored=stored_keys),
+        credentials=credentials,
         catalogue=Catalogue(cache_dir),
         models_file=file,
         servers=local_servers(environment),
         environment=environment,
+        clients=Clients(credentials.child_environment, client_options),
+        enabled_models=enabled_models,
     )
 
 
@@ -72,29 +76,29 @@ class ModelRegistry:
         environment: Mapping[str, str] | None = None,
         demo: Provider | None = None,
         clients: Clients | None = None,
+        enabled_models: Sequence[str] = (),
     ) -> None:
         self.credentials = credentials
         self.catalogue = catalogue
         self._file = models_file or ModelsFile()
-        self._entries = self._read_entries(environment or {})
+        self._users = UserProviders(self._file, environment or {})
+        self._entries = self._users.entries
         self._servers = {server.provider: server for server in servers}
         self._local: dict[str, tuple[Model, ...]] = {}
         self._added: dict[str, tuple[tuple[Model, ...], Provider | None]] = {}
         self._demo = demo or DemoProvider(models_file=self._file.path)
         self._clients = clients or Clients(credentials.child_environment)
+        self._enabled_models = tuple(enabled_models)
 
-    def _read_entries(self, environment: Mapping[str, str]) -> dict[str, ProviderEntry]:
-        """The file's providers under our ids, and addresses that the environment gives."""
-        entries = {
-            name if entry.models else canonical_provider(name): entry
-            for name, entry in self._file.providers.items()
-        }
-        for provider, names in _ADDRESS_NAMES.items():
-            url = next((environment[n].strip() for n in names if environment.get(n)), "")
-            entry = entries.get(provider, ProviderEntry(provider))
-            if url and not entry.base_url:
-                entries[provider] = msgspec.structs.replace(entry, base_url=url.rstrip("/"))
-        return entries
+    @property
+    def problems(self) -> tuple[SettingsError, ...]:
+        """What the user described wrongly and was left out, in the order of the models file."""
+        return tuple(self._users.problems)
+
+    def _problem_of(self, provider: str, model_id: str = "") -> SettingsError | None:
+        if provider in self._added:
+            return None
+        return self._users.problem_of(provider, model_id)
 
     # -------------------------------------------------------- which models there are
 
@@ -106,6 +110,8 @@ class ModelRegistry:
         return self._find(self.provider_id(provider), model_id)
 
     def _find(self, provider: str, model_id: str, *, made_up: bool = True) -> Model | None:
+        if self._problem_of(provider, model_id) is not None:
+            return None
         entry = self._entries.get(provider)
         for item in entry.models if entry is not None else ():
             if entry is not None and item.id == model_id:
@@ -154,6 +160,12 @@ class ModelRegistry:
 
     def models_of(self, provider: str) -> tuple[Model, ...]:
         """All listed models of one provider, the file's own first."""
+        if self._users.any_left_out:
+            listed = self._listed(provider)
+            return tuple(m for m in listed if self._problem_of(provider, m.id) is None)
+        return self._listed(provider)
+
+    def _listed(self, provider: str) -> tuple[Model, ...]:
         entry = self._entries.get(provider)
         if entry is None:
             return self._built_in(provider)
@@ -181,13 +193,14 @@ class ModelRegistry:
         return tuple(model for provider in self.providers() for model in self.models_of(provider))
 
     def available(self) -> tuple[Model, ...]:
-        """Models that could be used now: a key is set, or none is needed."""
-        return tuple(
+        """Models that could be used now: a key is set, or none is needed; of the enabled ones."""
+        usable = tuple(
             model
             for provider in self.providers()
             if self.provider_usable(provider)
             for model in self.models_of(provider)
         )
+        return enabled(usable, self._enabled_models)
 
     def search(self, query: str, *, only_available: bool = False) -> list[Model]:
         """Models that fit the query, best first; all of them for an empty one."""
@@ -277,6 +290,9 @@ class ModelRegistry:
 
     def _unknown(self, text: str, provider: str) -> ModelError:
         named = provider or self.provider_id(text.partition("/")[0])
+        problem = self._problem_of(named, text if provider else text.partition("/")[2])
+        if problem is not None:
+            return ModelError(problem.message, hint=problem.hint)
         pool = self.models_of(named) or self.all()
         if provider and "/" not in text:
             text = f"{provider}/{text}"
@@ -312,6 +328,8 @@ class ModelRegistry:
 
     def provider_usable(self, provider: str) -> bool:
         """True when a key is at hand or none is needed, as far as can be told without asking."""
+        if self._problem_of(provider) is not None:
+            return False
         if provider in self._added or provider in self._local or provider == DEMO_MODEL.provider:
             return True
         reference = self.key_reference(provider)
@@ -330,7 +348,9 @@ class ModelRegistry:
         return bool(self.credentials.override(provider)) or not (entry and entry.api_key)
 
     def api_key_missing(self, model: Model) -> bool:
-        """True when a request is sure to fail for want of a key."""
+        """True when a request is sure to fail for want of a key, or of a place to send it to."""
+        if self._problem_of(model.provider, model.id) is not None:
+            return True
         facts = provider_facts(model.provider)
         if self.provider_usable(model.provider):
             return False
@@ -340,6 +360,9 @@ class ModelRegistry:
 
     def key_advice(self, model: Model) -> ModelError:
         """The error for a model without a key: what to set, never what is set."""
+        problem = self._problem_of(model.provider, model.id)
+        if problem is not None:
+            return ModelError(problem.message, hint=problem.hint)
         facts = provider_facts(model.provider)
         who = facts.name if facts is not None else model.provider
         entry = self._entries.get(model.provider)
@@ -353,6 +376,21 @@ class ModelRegistry:
             f"There is no key for {who}.",
             hint=f"Set {' or '.join(names)} in the environment, or give --api-key.",
         )
+
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must not be shown, as they are known now; ask anew when it matters.
+
+        Words that stand where a server needs no key are no secrets.
+        """
+        known = set(self.credentials.known_values(self._users.key_references()))
+        known |= {word for value in known for word in value.split(" ")[1:]}  # `Bearer …`
+        return tuple(value for value in known if value and not is_placeholder(value))
+
+    def key_variables(self) -> frozenset[str]:
+        """Variables that may hold a key of a provider: known ones, and those the file names."""
+        known = {name for facts in KNOWN_PROVIDERS for name in facts.key_names}
+        own = (variables_of(reference) for reference in self._users.key_references())
+        return frozenset(known.union(*own))
 
     # -------------------------------------------------------- clients
 

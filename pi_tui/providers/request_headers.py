@@ -11,6 +11,11 @@ HeadersSource: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
 _SECRET_NAMES = ("authorization", "key", "token", "secret", "cookie")
 
 
+def is_secret_header(name: str) -> bool:
+    """True when the value of a header of that name is a key, as far as names tell."""
+    return any(word in name.lower() for word in _SECRET_NAMES)
+
+
 class RequestHeaders:
     """Puts together the headers of each request.
 
@@ -37,6 +42,6 @@ class RequestHeaders:
         secrets = tuple(
             value.removeprefix("Bearer ").strip()
             for name, value in headers.items()
-            if any(word in name for word in _SECRET_NAMES)
+            if is_secret_header(name)
         )
         return headers, secrets

@@ -11,8 +11,16 @@ from pi_tui.providers.error_bodies import ErrorBody
 _SPAN = r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)"
 
 
+_LONGEST_S = 100 * 365 * 86_400.0
+
+
 def find_retry_after_s(headers: Mapping[str, str], body: ErrorBody, now_s: float) -> float | None:
-    """Seconds the server asks to wait, from headers first, then from its words."""
+    """Seconds the server asks to wait, from headers first, then from its words; always finite."""
+    asked_s = _asked_s(headers, body, now_s)
+    return None if asked_s is None else min(asked_s, _LONGEST_S)
+
+
+def _asked_s(headers: Mapping[str, str], body: ErrorBody, now_s: float) -> float | None:
     raw_ms = headers.get("retry-after-ms", "").strip()
     if re.fullmatch(r"\d+(\.\d+)?", raw_ms):
         return float(raw_ms) / 1000

@@ -63,6 +63,9 @@ def start_model(
             model = _preferred(registry, facts)
             if model is not None:
                 return StartModel(model, "key", None, notice)
+    if not notice and registry.problems:
+        # The demo must not look like the model that was described wrongly.
+        notice = f"No model can be used. {registry.problems[0].text}"
     return StartModel(DEMO_MODEL, "demo", None, notice)
 
 

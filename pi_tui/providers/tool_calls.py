@@ -13,8 +13,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
-
+from pi_tui.core.json_text import decode_json, mended, mended_text
 from pi_tui.core.messages import INVALID_JSON_KEY, JSON, AssistantMessage, ToolCall
 from pi_tui.core.protocols import ModelRequest
 from pi_tui.core.streaming import StreamEvent, ToolCallDelta, ToolCallDone, ToolCallStarted
@@ -75,8 +74,8 @@ def parse_object(text: str) -> dict[str, JSON] | None:
     if not text.strip():
         return {}
     try:
-        data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        data = decode_json(text)
+    except ValueError:
         return None
     if data is None:
         return {}
@@ -91,6 +90,7 @@ def parse_calls(text: str) -> list[dict[str, JSON]]:
     Objects that follow each other are a repetition (kept once) or further calls. Text that is no
     JSON object becomes one object with the only key `INVALID_JSON_KEY`.
     """
+    text = mended_text(text)  # a character cut in two is whole again once the pieces are joined
     single = parse_object(text)
     if single is not None:
         return [single]
@@ -120,7 +120,7 @@ def _objects_in_row(text: str) -> list[dict[str, JSON]] | None:
             return None
         if not isinstance(item, dict):
             return None
-        found.append(item)
+        found.append(mended(item))
 
 
 def _refuse_constant(name: str) -> JSON:

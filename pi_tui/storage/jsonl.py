@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pi_tui.core.entries import FORMAT_VERSION, SessionHeader, header_to_data
@@ -19,7 +18,7 @@ from pi_tui.storage.index import Header, Index, find_header, read_index
 from pi_tui.storage.line_file import LineFile
 from pi_tui.storage.lines import encode_line
 from pi_tui.storage.lock import SessionLock, acquire
-from pi_tui.storage.names import new_entry_id, new_session_id, new_session_path
+from pi_tui.storage.names import new_entry_id, new_session_path
 from pi_tui.storage.notices import notices_of
 from pi_tui.storage.session_file import FileStore
 from pi_tui.storage.trouble import cannot_read, reason_of
@@ -51,25 +50,20 @@ def open_session(
 ) -> OpenedSession:
     """Open a session file.
 
-    `take_over` takes a lock whose owner cannot be looked up; ask the user first. `new_header`
-    gives the header an empty file gets; `new_id` ids for entries of version 1, which have none.
+    `take_over` takes a lock whose owner cannot be looked up; ask the user first. An empty file is
+    refused, unless `new_header` gives the header it is to get; `new_id` gives ids for entries of
+    version 1, which have none.
     Where the file cannot be written, it is opened all the same: a notice says so, and entries wait
     in memory. Raises SessionNotFoundError, NotASessionError (the file is untouched),
     SessionLockedError (read-only is always possible), StorageError.
     """
     real = os.path.realpath(path)
-    opening = _Opening(fs, real, new_header or _fresh_header, new_id)
+    opening = _Opening(fs, real, new_header, new_id)
     try:
         opening.look()
         return opening.read() if read_only else opening.take(take_over)
     except OSError as error:
         raise cannot_read(real, error) from error
-
-
-def _fresh_header() -> SessionHeader:
-    now = datetime.now(UTC)
-    timestamp = f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
-    return SessionHeader(id=new_session_id(), timestamp=timestamp, cwd=str(Path.cwd()))
 
 
 class _Opening:
@@ -79,12 +73,12 @@ class _Opening:
         self,
         fs: FileSystem,
         path: str,
-        new_header: Callable[[], SessionHeader],
+        new_header: Callable[[], SessionHeader] | None,
         new_id: Callable[[], str],
     ) -> None:
         self._fs = fs
         self._path = path
-        self._new_header = new_header
+        self._header_for_empty = new_header
         self._new_id = new_id
 
     def look(self) -> None:
@@ -97,7 +91,9 @@ class _Opening:
             ) from None
         if not is_regular(status):
             raise self._not_a_session("it is not an ordinary file")
-        if status.st_size:
+        if not status.st_size:
+            self._require_header()
+        else:
             fd = self._fs.open(self._path, os.O_RDONLY)
             try:
                 self._header(fd)
@@ -108,6 +104,12 @@ class _Opening:
         return NotASessionError(
             f"This is not a session: {reason}. It was not touched.", path=self._path
         )
+
+    def _require_header(self) -> Callable[[], SessionHeader]:
+        """What makes the header of an empty file; refuses the file where the caller has none."""
+        if self._header_for_empty is None:
+            raise self._not_a_session("the file is empty")
+        return self._header_for_empty
 
     def _header(self, fd: int) -> Header:
         header = find_header(self._fs, fd)
@@ -121,7 +123,7 @@ class _Opening:
         fd = self._fs.open(self._path, os.O_RDONLY)
         try:
             if not self._fs.fstat(fd).st_size:
-                return self._opened(self._new_header(), fd, Index(), read_only=True)
+                return self._opened(self._require_header()(), fd, Index(), read_only=True)
             header = self._header(fd)
             if header.value.version < FORMAT_VERSION:
                 lines, skipped = old_lines(self._fs, fd, header, self._new_id)
@@ -155,11 +157,13 @@ class _Opening:
         said: list[str] = []
         try:
             if not self._fs.fstat(fd).st_size:
-                header, index = self._new_header(), Index()
+                header, index = self._require_header()(), Index()
             else:
                 found = self._header(fd)
                 if found.value.version < FORMAT_VERSION:
                     said = self._upgrade(fd, found, trouble)
+                    if lock is not None:
+                        lock.hold(self._path)
                     fresh, trouble = self._open_file(None)
                     self._fs.close(fd)
                     fd = fresh

@@ -117,6 +117,7 @@ class LineFile:
         try:
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
             self._fd = fs.open(self.path, flags, 0o600)
+            lock.hold(self.path)
         except BaseException as error:
             lock.release()
             if isinstance(error, FileExistsError):
@@ -207,6 +208,8 @@ class LineFile:
         if self._fd is not None:
             fs.close(self._fd)
         self._fd = fd
+        if self._lock is not None:
+            self._lock.hold(self.path)
 
     # ------------------------------------------------------------ read, copy, end
 
@@ -244,6 +247,8 @@ class LineFile:
             raise
         if lock is None:
             lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.hold(path)
         size_bytes = fs.fstat(fd).st_size
         return LineFile(fs, path, self.first_line, fd=fd, lock=lock, size_bytes=size_bytes)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from pi_tui.core.json_text import mended
 from pi_tui.core.messages import JSON
 from pi_tui.storage.nesting import MAX_DEPTH, decode_capped, is_deep, number
 
@@ -28,7 +29,7 @@ def decode_line(line: bytes) -> JSON:
     try:
         value = _decode(line)
     except RecursionError:
-        return _mended(decode_capped(line.decode("utf-8", "replace")))
+        return mended(decode_capped(line.decode("utf-8", "replace")))
     except msgspec.MsgspecError:
         return _decode_oddities(line.decode("utf-8", "replace"))
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and is_deep(value):
@@ -40,10 +41,10 @@ def _decode_oddities(text: str) -> JSON:
     try:
         value = json.loads(text, parse_constant=_refuse, parse_int=number)
     except RecursionError:
-        return _mended(decode_capped(text))
+        return mended(decode_capped(text))
     if is_deep(value):
         value = decode_capped(text)
-    return _mended(value)
+    return mended(value)
 
 
 def _refuse(constant: str) -> JSON:
@@ -59,25 +60,12 @@ def encode_line(data: Mapping[str, JSON]) -> bytes:
     try:
         line = _encoder.encode(data)
     except UnicodeEncodeError:
-        line = _encoder.encode(_mended(data))
+        line = _encoder.encode(mended(data))
     if b"\xe2\x80" in line:
         line = line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     if b"\xc2\x85" in line:
         line = line.replace(b"\xc2\x85", b"\\u0085")
     return line + b"\n"
-
-
-def _mended(value: JSON) -> JSON:
-    """The same value with lone surrogates replaced and surrogate pairs joined."""
-    if isinstance(value, str):
-        if value.isascii():
-            return value
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, Mapping):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_mended(item) for item in value]
-    return value
 
 
 def pieces_of(line: bytes) -> list[tuple[int, bytes]]:

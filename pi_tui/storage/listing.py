@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from pi_tui.core.errors import SessionNotFoundError
+from pi_tui.core.errors import NotASessionError, SessionNotFoundError
 from pi_tui.storage.filesystem import REAL_FILE_SYSTEM, FileSystem
 from pi_tui.storage.names import SUFFIX, id_in_name
 from pi_tui.storage.summary import SessionSummary, read_header, summarise
@@ -103,11 +103,16 @@ def find_session(directory: PathLike, reference: str, *, fs: FileSystem = REAL_F
 
     Raises SessionNotFoundError, also when several sessions answer; the hint then names them.
     """
-    as_path = Path(reference)
     looks_like_path = os.sep in reference or reference.endswith(SUFFIX)
-    if looks_like_path or (reference and as_path.is_file()):
-        if as_path.is_file():
-            return str(as_path.absolute())
+    is_file = os.path.isfile(reference)  # noqa: PTH113  (no error for impossible names)
+    if is_file:
+        return str(Path(reference).absolute())
+    if looks_like_path:
+        if os.path.exists(reference):  # noqa: PTH110
+            raise NotASessionError(
+                f"{reference} is not an ordinary file, so it is not a session. It was not touched.",
+                path=reference,
+            )
         raise SessionNotFoundError(f"There is no session file {reference}.", path=reference)
     files = [(_session_id(fs, file.path), file.path) for file in _files(directory, None)]
     exact = [(i, path) for i, path in files if reference and i == reference]
@@ -169,13 +174,16 @@ def _scan_folder(
     try:
         with os.scandir(folder) as items:
             for item in items:
-                if item.name.endswith(SUFFIX):
-                    if item.is_file():
-                        status = item.stat()
-                        path = os.path.abspath(item.path)  # noqa: PTH100
-                        found.append(_Found(path, status.st_size, status.st_mtime_ns))
-                elif folders is not None and item.is_dir():
-                    folders.append(item.path)
+                try:
+                    if item.name.endswith(SUFFIX):
+                        if item.is_file():
+                            status = item.stat()
+                            path = os.path.abspath(item.path)  # noqa: PTH100
+                            found.append(_Found(path, status.st_size, status.st_mtime_ns))
+                    elif folders is not None and item.is_dir():
+                        folders.append(item.path)
+                except OSError as error:  # a link in a circle; the others are still sessions
+                    _report(on_problem, item.path, error)
     except FileNotFoundError:
         return  # no session was ever kept there
     except OSError as error:

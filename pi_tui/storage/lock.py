@@ -1,10 +1,11 @@
 """One lock per session file, which dies with its owner.
 
-The lock is the file `<session>.lock` beside the real file (links are followed, so every name of a
-session meets the same lock). It is held with flock(2), which the system gives up when the owner
-dies, and it names the owner: process id, start time of the process, host. Where a file system has
-no flock, the record alone is the lock and its owner is looked up. An owner that cannot be looked
-up, because it is on another host, is never pushed aside unless the caller says so.
+The lock is the file `<session>.lock` beside the real file (symbolic links are followed; for hard
+links the session file itself is locked too, see `file_hold`). It is held with flock(2), which the
+system gives up when the owner dies, and it names the owner: process id, start time of the process,
+host. Where a file system has no flock, the record alone is the lock and its owner is looked up. An
+owner that cannot be looked up, because it is on another host, is never pushed aside unless the
+caller says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from pi_tui.core.errors import SessionLockedError
+from pi_tui.storage.file_hold import FileHold
 from pi_tui.storage.filesystem import REAL_FILE_SYSTEM, FileSystem, write_all
 
 NO_FLOCK = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
@@ -127,9 +129,21 @@ class SessionLock:
         self.path = path
         self._fd = fd
         self._record = record
+        self._file = FileHold(fs)
+
+    def hold(self, session_path: str) -> None:
+        """Lock the session file itself as well, or the one that has its name now.
+
+        Call it once the file is there, and again when it was replaced. Raises SessionLockedError.
+        """
+        try:
+            self._file.take(session_path)
+        except BlockingIOError:
+            raise _locked(session_path, None, this_process(), "elsewhere") from None
 
     def release(self) -> None:
         """Give the lock up and take its file away. Never raises; doing it twice is harmless."""
+        self._file.release()
         fd, self._fd = self._fd, None
         record, self._record = self._record, b""
         if fd is None and not record:
@@ -163,15 +177,24 @@ def acquire(
     `take_over` also takes a lock whose owner cannot be looked up; never one whose owner lives.
     Raises SessionLockedError, and OSError where no lock file can be made.
     """
+    lock = _acquire_beside(fs, session_path, here or this_process(), take_over)
+    try:
+        lock.hold(os.path.realpath(session_path))
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def _acquire_beside(fs: FileSystem, session_path: str, here: Owner, take_over: bool) -> SessionLock:
     path = lock_path(session_path)
-    here = here or this_process()
     dying = 0
     while True:
         fd = fs.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             fs.lock(fd)
         except BlockingIOError:
-            owner = _owner(_read_fd(fs, fd))
+            owner = _owner_in(fs, fd)
             fs.close(fd)
             # A killed process holds its locks until the system has cleared it away.
             if owner is None or judge(owner, here, flock_is_free=False) != "dead":
@@ -282,6 +305,14 @@ def _read_fd(fs: FileSystem, fd: int) -> bytes:
     return fs.read_at(fd, _RECORD_MAX_BYTES, 0)
 
 
+def _owner_in(fs: FileSystem, fd: int) -> Owner | None:
+    """The owner named in a lock file that another process holds, where it can be read at all."""
+    try:
+        return _owner(_read_fd(fs, fd))
+    except OSError:
+        return None
+
+
 def _read_record(fs: FileSystem, path: str) -> bytes | None:
     try:
         fd = fs.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -301,9 +332,14 @@ def _owner(record: bytes) -> Owner | None:
 
 
 def _locked(
-    session_path: str, owner: Owner | None, here: Owner, verdict: Verdict = "alive"
+    session_path: str,
+    owner: Owner | None,
+    here: Owner,
+    verdict: Verdict | Literal["elsewhere"] = "alive",
 ) -> SessionLockedError:
     who = owner.describe(here) if owner is not None else "another process"
+    if verdict == "elsewhere":
+        who += ", under another name of its file"
     if verdict == "unknown":
         message = (
             f"The session is marked as in use by {who}, and it cannot be found out from here "

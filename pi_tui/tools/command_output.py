@@ -2,12 +2,13 @@
 
 Memory is bounded by the limits whatever the command prints. The file is made only when the output
 is larger than the limits, mode 0600; it is removed again when the plain text fits after all (a
-progress bar). Sizes are bytes.
+progress bar). It never fills the disk, on which the session may be kept too. Sizes are bytes.
 """
 
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import secrets
 import tempfile
@@ -27,15 +28,28 @@ KEPT_DAYS = 14
 """How long whole outputs are kept; a session may name one for as long as anybody remembers it."""
 
 
+def free_bytes_of(handle: int) -> int:
+    """What the disk of an open file still takes from this user. Raises OSError."""
+    disk = os.fstatvfs(handle)
+    return disk.f_bavail * disk.f_frsize
+
+
 class SpillDirectory:
     """The private directory for whole outputs, made on first need.
 
     Making the first file of a run removes files that are older than `KEPT_DAYS`.
     """
 
-    def __init__(self, path: str | None, *, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        *,
+        now_s: Callable[[], float] = time.time,
+        free_bytes: Callable[[int], int] = free_bytes_of,
+    ) -> None:
         self._path = path
         self._now_s = now_s
+        self.free_bytes = free_bytes
         self._cleaned = False
 
     def create_file(self) -> tuple[str, int]:
@@ -153,13 +167,33 @@ class CommandOutput:
         try:
             if self._handle is None:
                 self._path, self._handle = self._spill.create_file()
-            room = self._options.spill_limit_bytes - self._spilled_bytes
-            view = memoryview(data)[:room]
-            while view:
-                written = os.write(self._handle, view)
-                self._spilled_bytes += written
-                view = view[written:]
-            if len(data) > room:
-                self._spill_problem = "; more is not kept of one command"
+            self._write(self._handle, data)
         except OSError as error:
             self._spill_problem = f" ({error.strerror or error})"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                self._discard()  # the session needs the space more
+        if self._spill_problem:
+            self._early.clear()
+
+    def _write(self, handle: int, data: bytes) -> None:
+        room = self._options.spill_limit_bytes - self._spilled_bytes
+        if len(data) > room:
+            self._spill_problem = "; more is not kept of one command"
+        spare = self._spill.free_bytes(handle) - self._options.spill_keep_free_bytes
+        if min(len(data), room) > spare:
+            room = max(0, spare)
+            self._spill_problem = "; more is not kept, because the disk is nearly full"
+        view = memoryview(data)[:room]
+        while view:
+            written = os.write(handle, view)
+            self._spilled_bytes += written
+            view = view[written:]
+        if not self._spilled_bytes:
+            self._discard()
+            self._spill_problem = " because the disk is nearly full"
+
+    def _discard(self) -> None:
+        self.close()
+        if self._path is not None:
+            Path(self._path).unlink(missing_ok=True)
+        self._path = None

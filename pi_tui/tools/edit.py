@@ -17,7 +17,14 @@ from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.diffs import Diff, readable_diff
 from pi_tui.tools.edit_matching import Edit, Region, apply_regions, plan_edits
 from pi_tui.tools.options import MAX_EDIT_BYTES, ToolOptions
-from pi_tui.tools.paths import failed, real_path, resolve_existing, shown, special_kind
+from pi_tui.tools.paths import (
+    failed,
+    real_path,
+    require_directory,
+    resolve_existing,
+    shown,
+    special_kind,
+)
 from pi_tui.tools.placing import Placed, place
 from pi_tui.tools.text_file import decode_for_edit
 from pi_tui.tools.threads import run_to_the_end
@@ -117,6 +124,7 @@ class EditTool:
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
         parsed = parse_edit(arguments)
+        require_directory(context.cwd)
         return await run_to_the_end(lambda: self._edit(parsed, context.cwd))
 
     def _edit(self, parsed: EditArguments, cwd: str) -> ToolOutput:

@@ -17,7 +17,7 @@ from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.gitignore import GlobSet
 from pi_tui.tools.limits import keep_start
 from pi_tui.tools.options import SEARCH_TIME_S, ToolOptions
-from pi_tui.tools.paths import nothing_there, resolve_existing, shown
+from pi_tui.tools.paths import nothing_there, require_directory, resolve_existing, shown
 from pi_tui.tools.visible_text import plural, visible_line
 from pi_tui.tools.walk import Walk, is_real_directory
 
@@ -75,6 +75,7 @@ class FindTool:
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
         parsed = parse_find(arguments)
+        require_directory(context.cwd)
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._find, parsed, context.cwd, stop)

@@ -6,7 +6,9 @@ without backtracking into earlier ones, so a hostile pattern costs no more than 
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -217,7 +219,11 @@ def _without_trailing_blanks(line: str) -> str:
 def load_rules(file: Path) -> IgnoreRules | None:
     """Read an ignore file; None when there is none or it cannot be read."""
     try:
-        with file.open("rb") as opened:
+        # A foreign project may hold a named pipe of that name; waiting for it would take for ever.
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return None
             rules = IgnoreRules(opened.read(_MAX_RULES_BYTES).decode("utf-8", "replace"))
     except OSError:
         return None

@@ -17,7 +17,7 @@ from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.limits import keep_start
 from pi_tui.tools.options import MAX_SEARCH_LINE_CHARS, SEARCH_TIME_S, ToolOptions
-from pi_tui.tools.paths import nothing_there, resolve_existing, shown
+from pi_tui.tools.paths import nothing_there, require_directory, resolve_existing, shown
 from pi_tui.tools.search import Job, Totals
 from pi_tui.tools.visible_text import plural, visible_line
 
@@ -99,6 +99,7 @@ class GrepTool:
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
         parsed = parse_grep(arguments)
         cwd = context.cwd
+        require_directory(context.cwd)
         root = resolve_existing(parsed.path, cwd, self._options.home)
         if not os.path.exists(root):  # noqa: PTH110
             raise nothing_there(root, cwd)

@@ -14,7 +14,7 @@ from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.limits import keep_start
 from pi_tui.tools.options import ToolOptions
-from pi_tui.tools.paths import failed, resolve_existing, shown
+from pi_tui.tools.paths import failed, require_directory, resolve_existing, shown
 from pi_tui.tools.visible_text import plural, visible_line
 
 DEFAULT_LIMIT = 500
@@ -61,7 +61,9 @@ class ListTool:
         return None
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        return await asyncio.to_thread(self._list, parse_list(arguments), context.cwd)
+        parsed = parse_list(arguments)
+        require_directory(context.cwd)
+        return await asyncio.to_thread(self._list, parsed, context.cwd)
 
     def _list(self, parsed: ListArguments, cwd: str) -> ToolOutput:
         path = resolve_existing(parsed.path, cwd, self._options.home)

@@ -19,6 +19,12 @@ MAX_EDIT_BYTES = 64 * 1024 * 1024
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
 SEARCH_TIME_S = 30.0
 
+MAX_SPILL_BYTES = 100 * 1024 * 1024
+"""So much of one command's output is kept in a file; an endless command writes it in a second."""
+
+KEEP_FREE_BYTES = 200 * 1024 * 1024
+"""Whole outputs leave so much of the disk to the session, which may be kept on the same one."""
+
 
 class ToolOptions(Struct, frozen=True, kw_only=True):
     """Settings shared by all tools.
@@ -26,7 +32,8 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     `environment` is what child processes inherit (a copy of the program's own is the usual value);
     HOME in it is what `~` means. `spill_dir` is made on first need, mode 0700; None asks for a new
     directory below the system's temporary one. `shell_command_prefix` is put on a line before
-    every command.
+    every command. `spill_limit_bytes` is for one command; nothing is spilled on a disk with less
+    than `spill_keep_free_bytes` left.
     """
 
     environment: dict[str, str]
@@ -35,7 +42,8 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     shell_command_prefix: str | None = None
     max_lines: int = MAX_LINES
     max_bytes: int = MAX_BYTES
-    spill_limit_bytes: int = 1024 * 1024 * 1024
+    spill_limit_bytes: int = MAX_SPILL_BYTES
+    spill_keep_free_bytes: int = KEEP_FREE_BYTES
     output_grace_s: float = 0.2
     kill_grace_s: float = 1.0
 

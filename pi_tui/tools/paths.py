@@ -21,6 +21,18 @@ from pi_tui.tools.visible_text import visible_line
 _NAMES_COMPARED = 5000
 
 
+def require_directory(cwd: str) -> None:
+    """Refuse to work in a directory that was taken away: a write would make it anew, nearly empty.
+
+    Raises ToolError.
+    """
+    if not os.path.isdir(cwd):  # noqa: PTH112 - no error for impossible names
+        raise ToolError(
+            f"The working directory {visible_line(cwd)} does not exist any more; nothing was done. "
+            "Ask the user what should happen: it must be put back, or the work go on elsewhere."
+        )
+
+
 def resolve(path: str, cwd: str, home: str) -> str:
     """The absolute path meant; links are left as they are. Raises ToolError for no path at all."""
     path = path.strip("\r\n")

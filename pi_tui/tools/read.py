@@ -23,7 +23,7 @@ from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.options import MAX_IMAGE_BYTES, MAX_LINE_CHARS, ToolOptions
-from pi_tui.tools.paths import failed, resolve_existing, shown, special_kind
+from pi_tui.tools.paths import failed, require_directory, resolve_existing, shown, special_kind
 from pi_tui.tools.text_file import (
     SNIFF_BYTES,
     Encoding,
@@ -200,6 +200,7 @@ class ReadTool:
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
         parsed = parse_read(arguments)
+        require_directory(context.cwd)
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._read, parsed, context.cwd, stop)

@@ -19,13 +19,13 @@ import signal
 import struct
 import termios
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from msgspec import Struct
 
 from pi_tui.core.errors import ToolError
 from pi_tui.tools.command_output import SpillDirectory
 from pi_tui.tools.options import ToolOptions
+from pi_tui.tools.paths import require_directory
 from pi_tui.tools.processes import TOKEN_VARIABLE, CommandProcesses, RunningProcess
 from pi_tui.tools.visible_text import visible_line
 
@@ -208,8 +208,7 @@ class ProcessRunner:
         sink: Callable[[bytes], None],
         variables: dict[str, str],
     ) -> tuple[asyncio.subprocess.Process, _Pipe]:
-        if not Path(cwd).is_dir():
-            raise ToolError(f"The working directory {visible_line(cwd)} does not exist any more.")
+        require_directory(cwd)
         prefix = self.options.shell_command_prefix
         script = f"{prefix}\n{command}" if prefix else command
         reading, writing = os.pipe()

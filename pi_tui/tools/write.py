@@ -14,7 +14,7 @@ from pi_tui.tools.diffs import readable_diff
 from pi_tui.tools.edit import link_note
 from pi_tui.tools.limits import count_lines
 from pi_tui.tools.options import ToolOptions
-from pi_tui.tools.paths import real_path, resolve, shown
+from pi_tui.tools.paths import real_path, require_directory, resolve, shown
 from pi_tui.tools.placing import place
 from pi_tui.tools.text_file import SNIFF_BYTES, sniff_encoding
 from pi_tui.tools.threads import run_to_the_end
@@ -68,6 +68,7 @@ class WriteTool:
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
         parsed = parse_write(arguments)
+        require_directory(context.cwd)
         return await run_to_the_end(lambda: self._write(parsed, context.cwd))
 
     def _write(self, parsed: WriteArguments, cwd: str) -> ToolOutput:

@@ -11,7 +11,7 @@ import gc
 import shlex
 import sys
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +31,8 @@ from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
 from pi_tui.tui.command_ui import TuiCommandUI
 from pi_tui.tui.crash import crash_report, hide_secrets
 from pi_tui.tui.dialogs.panel import Panel
-from pi_tui.tui.driver import TerminalDriver, set_escape_delay
+from pi_tui.tui.dialogs.text_panel import TextPanel
+from pi_tui.tui.driver import TerminalDriver, ignore_textual_settings, set_escape_delay
 from pi_tui.tui.editor.commands import CommandCompleter
 from pi_tui.tui.editor.history import PromptHistory
 from pi_tui.tui.editor.paths import PathCompleter
@@ -41,13 +42,17 @@ from pi_tui.tui.footer import StatusFooter
 from pi_tui.tui.footer_source import FooterSource
 from pi_tui.tui.git_branch import git_branch
 from pi_tui.tui.history_loader import PathReader
+from pi_tui.tui.input_queue import MOUNT_S, InputQueue
 from pi_tui.tui.keys import KeyMap, normalise_key
 from pi_tui.tui.live_transcript import LiveTranscript
+from pi_tui.tui.no_colour import WithoutColours
 from pi_tui.tui.options import TuiOptions
+from pi_tui.tui.own_children import kill_own_children
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.prompt import PromptDesk
 from pi_tui.tui.queue_view import QueueView
 from pi_tui.tui.terminal import TerminalGuard, hold_terminal
+from pi_tui.tui.terminal_input import InputItem, TerminalInput, TypedText, types
 from pi_tui.tui.theme import PLAIN, ThemeSource, textual_theme
 from pi_tui.tui.transcript import KeyHints, Transcript
 from pi_tui.tui.view_state import StatusState, spinner
@@ -61,6 +66,8 @@ SCOPES = ("app.", "tui.input.", "tui.altScreen.", "tui.editor.")
 """Where a key is looked up while the editor has the keyboard, in this order."""
 FOCUSED_SCOPES = ("tui.block.", *SCOPES)
 """The same while a block of the transcript is marked."""
+PANEL_LETTERS = ("q", "space")
+"""Characters that mean something in every text to read: close, and a page further."""
 STATUS_FRAME_CELLS = 8
 """What the editor's border needs beside the status text, the spinner included."""
 
@@ -70,7 +77,10 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
-    CSS = "Transcript { height: 1fr; }"
+    CSS = """
+    Transcript { height: 1fr; }
+    Screen:nocolor .screen--selection { text-style: reverse; }
+    """
 
     def __init__(
         self,
@@ -79,7 +89,10 @@ class PiTuiApp(App[None], inherit_bindings=False):
         options: TuiOptions,
     ) -> None:
         super().__init__(driver_class=TerminalDriver)
-        theme = options.theme or PLAIN
+        if self.no_color:
+            self._filters = [WithoutColours()]
+        theme = (None if self.no_color else options.theme) or PLAIN
+        self._theme_source = theme
         self.session = session
         self.options = options
         self.keys = KeyMap(options.keybindings)
@@ -111,11 +124,13 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.footer = StatusFooter(self.palette)
         self.footer_source = FooterSource(session, options)
         self.ui = TuiCommandUI(self)
-        self.desk = PromptDesk(session, registry, self.ui, self.editor, self.spawn)
+        self.desk = PromptDesk(session, registry, self.ui, self.editor, self._start_command)
         self.actions = AppActions(self)
         self.external_editor = ExternalEditor(options.editor_command)
         self._navigator: TreeNavigator | None = None
         self.crash: BaseException | None = None
+        self.on_leaving: Callable[[], None] | None = None
+        self._input = InputQueue(self._deliver)
         self._tasks: set[asyncio.Task[object]] = set()
         self._panels: list[Panel[Any]] = []
         self._head: list[Block] = [
@@ -165,10 +180,9 @@ class PiTuiApp(App[None], inherit_bindings=False):
     async def _read_numbers(self) -> None:
         source = self.footer_source
         await self._read_branch()
-        await self.session.count_stored()
         source.show_provider = len({m.provider for m in self.session.models.available()}) > 1
         source.numbers_ready = True
-        self.footer_changed()
+        source.follow(self.spawn, self.footer_changed, lambda text: self.live.notice("error", text))
 
     async def _read_branch(self) -> None:
         self.footer_source.branch = await asyncio.to_thread(git_branch, self.session.cwd)
@@ -178,17 +192,39 @@ class PiTuiApp(App[None], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         # Keys are handled here, at once and in order: on the way through the widgets' queues a key
         # could overtake the opening of a panel, and a binding the characters before it.
-        if isinstance(event, events.Key):
-            self._key(normalise_key(event.key), event.character if event.is_printable else None)
-        elif isinstance(event, events.Paste):
-            self._paste(event.text)
+        if isinstance(event, TerminalInput):
+            self._input.add(event.items)
+        elif isinstance(event, events.Key | events.Paste | TypedText):
+            self._input.add((event,))
         else:
             await super().on_event(event)
 
+    def _deliver(self, item: InputItem) -> Sequence[InputItem]:
+        """Take one piece of input; typed text comes back as keys where each may mean something."""
+        if isinstance(item, TypedText):
+            if self._panel or self.transcript.has_focused_block or self._has_bound(item.text):
+                return [events.Key(character, character) for character in item.text]
+            self.editor.insert("".join(filter(types, item.text)))
+        elif isinstance(item, events.Paste):
+            self._paste(item.text)
+        else:
+            character = item.character if types(item.character) else None
+            self._key(normalise_key(item.key), character)
+        return ()
+
+    def _has_bound(self, text: str) -> bool:
+        """True when a character of the text is the key of an action."""
+        return any(self.keys.actions(normalise_key(character), SCOPES) for character in set(text))
+
     def _key(self, name: str, character: str | None) -> None:
-        if self._panels:
-            self._panels[-1].key(name, character)
-            return
+        panel = self._panel
+        if panel is not None:
+            if not self._types_past(panel, name, character):
+                panel.key(name, character)
+                if panel.result.done():
+                    self._input.hold()  # until it is gone, or another one stands in its place
+                return
+            panel.finish(None)
         focused = self.transcript.has_focused_block
         for action in self.keys.actions(name, FOCUSED_SCOPES if focused else SCOPES):
             if self.actions.perform(action) or self.editor.run(action):
@@ -198,10 +234,32 @@ class PiTuiApp(App[None], inherit_bindings=False):
             self.editor.insert(character)
 
     def _paste(self, text: str) -> None:
-        if self._panels:
-            self._panels[-1].paste(text)
-        else:
-            self.editor.paste(text)
+        panel = self._panel
+        if panel is not None and not self._is_only_read(panel):
+            panel.paste(text)
+            return
+        if panel is not None:
+            panel.finish(None)
+        self.editor.paste(text)
+
+    @property
+    def _panel(self) -> Panel[Any] | None:
+        """The panel that has the keyboard: the last one that waits for its result."""
+        return next((panel for panel in reversed(self._panels) if not panel.result.done()), None)
+
+    def _is_only_read(self, panel: Panel[Any]) -> bool:
+        """True for a text to read with nothing but the editor below it."""
+        alone = not any(other is not panel and not other.result.done() for other in self._panels)
+        return alone and isinstance(panel, TextPanel)
+
+    def _types_past(self, panel: Panel[Any], name: str, character: str | None) -> bool:
+        """True for a character that nothing in the panel takes: who reads has begun to write."""
+        return (
+            character is not None
+            and name not in PANEL_LETTERS
+            and not self.keys.actions(name, ("tui.select.", "tui.editor."))
+            and self._is_only_read(panel)
+        )
 
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.height)
@@ -234,7 +292,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             blocks = blocks_of(reader.end())
             coverage = _coverage(rebuild.tree, rebuild.path_ids)
         except StorageError as error:
-            self.live.notice("error", error.message)
+            self.live.notice("error", error.text)
             return
         self._shown_path = rebuild
         self.live.rebuild([*self._head, *blocks], coverage)
@@ -246,7 +304,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         try:
             beginning = blocks_of(await reader.beginning())
         except StorageError as error:
-            self.live.notice("error", error.message)
+            self.live.notice("error", error.text)
             return
         while self.live.streaming:
             await self.session.wait_idle()
@@ -272,18 +330,24 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     # ------------------------------------------------------------ panels
 
-    async def open_panel(self, panel: Panel[T]) -> T | None:
-        """Show a panel in the editor's place until it has a result."""
+    def open_panel(self, panel: Panel[T]) -> Coroutine[Any, Any, T | None]:
+        """Show a panel in the editor's place until it has a result.
+
+        Keys are for it from now on, not only once somebody waits for the result.
+        """
         self._panels.append(panel)
-        return await self._serve_panel(panel)
+        return self._serve_panel(panel)
 
     async def _serve_panel(self, panel: Panel[T]) -> T | None:
         self.editor.display = False
         for other in self._panels[:-1]:
             other.display = False
-        await self.mount(panel, before=self.footer)
-        panel.set_available_rows(self.size.height)
+        shown = asyncio.get_running_loop().create_future()
+        self._input.hold(shown, MOUNT_S)
         try:
+            await self.mount(panel, before=self.footer)
+            panel.set_available_rows(self.size.height)
+            shown.set_result(None)
             return await panel.result
         finally:
             self._panels.remove(panel)
@@ -299,8 +363,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
         self.transcript.leave_focus()
         bar = SearchBar(self.transcript, self.spawn, self.palette, self.keys)
-        self._panels.append(bar)  # at once: the next key of the same read is for it
-        closed = self._serve_panel(bar)
+        closed = self.open_panel(bar)
         self.spawn(closed)
 
     # ------------------------------------------------------------ terminal
@@ -338,7 +401,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     @property
     def theme_source(self) -> ThemeSource:
-        return self.options.theme or PLAIN
+        return self._theme_source
 
     @property
     def tree_filter(self) -> TreeFilter:
@@ -376,6 +439,17 @@ class PiTuiApp(App[None], inherit_bindings=False):
         """The mouse pointer is the terminal's business."""
 
     # ------------------------------------------------------------ work and faults
+
+    def _start_command(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+        """Run a command; keys wait a moment for the panel it may open."""
+        task = self.spawn(work)
+        self._input.hold(task)
+        return task
+
+    def exit(self, *args: Any, **options: Any) -> None:
+        if self.on_leaving is not None:
+            self.on_leaving()
+        super().exit(*args, **options)
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         """Run something in the background; a fault in it becomes a line on screen."""
@@ -419,6 +493,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
     async def shut_down(self) -> None:
         """After the screen is gone: end what was started from here."""
         self._paths.stop()
+        self.footer_source.stop()
         if self._bridge is not None:
             self._bridge.stop()
         for task in tuple(self._tasks):
@@ -441,6 +516,8 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
     """
     guard = hold_terminal()
     guard.remote = options.remote
+    guard.on_forced_end = kill_own_children
+    ignore_textual_settings()
     set_escape_delay(max(options.escape_delay_s, 0.1 if options.remote else 0.0))
     crash: BaseException | None = None
     told: tuple[str, ...] = ()
@@ -486,10 +563,12 @@ async def _run(
         loop.call_soon_threadsafe(lambda: app.exit(return_code=128 + signum))
 
     guard.on_signal = end
+    app.on_leaving = guard.begin_leaving
     try:
         await app.run_async()
     finally:
         guard.on_signal = _ending_already
+        guard.begin_leaving()
         await app.shut_down()
         guard.restore_screen()
         told = await session.close()

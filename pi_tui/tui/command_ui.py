@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pi_tui.agent.queues import Draft
 from pi_tui.commands.ui import Choice
 from pi_tui.core.context_report import ContextReport
 from pi_tui.core.events import NoticeLevel
@@ -74,6 +75,10 @@ class TuiCommandUI:
             return
         editor.history.add(text)
         self.notify("info", "your draft was kept: the other text is the newest in the history")
+
+    def put_back(self, drafts: Sequence[Draft]) -> None:
+        """Put messages that were not sent in front of the draft, with their images."""
+        self._app.desk.put_back(drafts)
 
     def open_tree(self) -> bool:
         """Open the tree navigator."""

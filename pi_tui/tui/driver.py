@@ -1,8 +1,9 @@
 """Textual's terminal driver with the faults that matter here taken out.
 
 What it changes: bytes are written through a file that survives a hung-up terminal and any text;
-long pastes bypass the character-wise parser; the reading thread sleeps until there is something to
-read; suspending is done from the event loop; leaving restores what `TerminalGuard` found.
+what one read brings arrives as one event; the reading thread sleeps until there is something to
+read; the size is the terminal's own, whatever COLUMNS and LINES say; suspending is done from the
+event loop; leaving restores what `TerminalGuard` found.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
@@ -24,14 +26,15 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from pi_tui.tui.terminal import TerminalGuard, hold_terminal
+from pi_tui.tui.terminal_input import InputItem, PasteSplitter, TerminalInput, TypedText
 
 if TYPE_CHECKING:
     from textual.app import App
     from textual.message import Message
 
-PASTE_START = "\x1b[200~"
-PASTE_END = "\x1b[201~"
 READ_BYTES = 65536
+FALLBACK_SIZE = (80, 24)
+"""For a terminal that does not know its size, as on a serial line."""
 
 _STOP_S = 0.02
 """A stopping signal may reach another thread first; this long it takes to stop them all."""
@@ -72,68 +75,6 @@ class TerminalFile:
 
     def isatty(self) -> bool:
         return True
-
-
-class PasteSplitter:
-    """Feeds a parser, but keeps the inside of a bracketed paste away from it.
-
-    The parser looks at every character of a paste several times; a megabyte takes seconds. It only
-    gets to see the two marks, and the empty paste event it makes of them is replaced.
-    """
-
-    def __init__(self, parser: XTermParser) -> None:
-        self._parser = parser
-        self._inside = False
-        self._parts: list[str] = []
-        self._tail = ""
-
-    def feed(self, data: str) -> Iterable[Message]:
-        """The events of the next piece of input, in order."""
-        while data:
-            if self._inside:
-                whole, data = self._paste(data)
-                if whole is not None:
-                    for event in self._parser.feed(PASTE_END):
-                        yield _with_text(event, whole)
-                continue
-            # A mark may be split over two reads: look for it in what the parser holds, too.
-            seen = self._tail + data
-            at = seen.find(PASTE_START)
-            if at < 0:
-                self._tail = _unfinished(seen, PASTE_START)
-                yield from self._parser.feed(data)
-                return
-            end = at + len(PASTE_START) - len(self._tail)
-            self._tail = ""
-            self._inside = True
-            yield from self._parser.feed(data[:end])
-            data = data[end:]
-
-    def _paste(self, data: str) -> tuple[str | None, str]:
-        """Take paste text; returns the whole once it has ended, and what follows its end."""
-        seen = self._tail + data
-        at = seen.find(PASTE_END)
-        if at < 0:
-            self._tail = _unfinished(seen, PASTE_END)
-            self._parts.append(seen[: len(seen) - len(self._tail)])
-            return None, ""
-        whole = "".join([*self._parts, seen[:at]])
-        self._parts.clear()
-        self._tail = ""
-        self._inside = False
-        return whole, seen[at + len(PASTE_END) :]
-
-
-def _with_text(event: Message, text: str) -> Message:
-    return events.Paste(text.replace("\x00", "")) if isinstance(event, events.Paste) else event
-
-
-def _unfinished(text: str, mark: str) -> str:
-    """The longest end of the text that could be the beginning of the mark."""
-    for length in range(min(len(mark) - 1, len(text)), 0, -1):
-        if mark.startswith(text[-length:]):
-            return text[-length:]
-    return ""
 
 
 class _NamedKey:
@@ -178,6 +119,7 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._guard: TerminalGuard = hold_terminal()
         self._file = cast("Any", TerminalFile(1))
+        self._size = self._size or self._get_terminal_size()
         self._wake_r, self._wake_w = os.pipe()
         self._own_signals()
         map_alt_keys()
@@ -195,6 +137,21 @@ class TerminalDriver(LinuxDriver):
             self._writer_thread = None
         self._guard.leave_screen()
         self._guard.original()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        for fd in (1, self.fileno, 2):
+            try:
+                columns, rows = os.get_terminal_size(fd)
+            except OSError:
+                continue
+            if columns > 0 and rows > 0:
+                return columns, rows
+        return FALLBACK_SIZE
+
+    @classmethod
+    def _patch_lflag(cls, attrs: int) -> int:
+        # Ctrl+C is a key here, whatever TEXTUAL_ALLOW_SIGNALS says.
+        return super()._patch_lflag(attrs) & ~termios.ISIG
 
     def write(self, data: str) -> None:
         if self._writer_thread is not None:  # late frames after the end are dropped
@@ -290,12 +247,12 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Turn bytes into events until woken through the pipe."""
-        parser = XTermParser(self._debug)
-        splitter = PasteSplitter(parser)
+        splitter = PasteSplitter(XTermParser(self._debug))
         decode = getincrementaldecoder("utf-8")("replace").decode
+        early_bytes = self._guard.take_early_bytes()
         while True:
-            due = parser._timeout_time
-            timeout_s = None if due is None else max(0.0, due - get_time())
+            due_s = splitter.due_s
+            timeout_s = None if due_s is None else max(0.0, due_s - get_time())
             readable, _, _ = select.select([self.fileno, self._wake_r], [], [], timeout_s)
             if self._wake_r in readable:
                 return
@@ -307,11 +264,27 @@ class TerminalDriver(LinuxDriver):
                 if not data:  # hung up; SIGHUP, if it comes, ends the program with its code
                     self._loop.call_soon_threadsafe(self._hung_up)
                     return
-                for event in splitter.feed(decode(data)):
-                    self.process_message(event)
+                if early_bytes:
+                    early, late = data[:early_bytes], data[early_bytes:]
+                    early_bytes -= len(early)
+                    data = early.replace(b"\n", b"\r") + late
+                self._pass_on(splitter.feed(decode(data)))
             else:
-                for event in parser.tick():
-                    self.process_message(event)
+                self._pass_on(splitter.tick())
+
+    def _pass_on(self, messages: Iterable[Message]) -> None:
+        """Post what was read; keys that follow each other go together."""
+        items: list[InputItem] = []
+        for message in messages:
+            if isinstance(message, events.Key | events.Paste | TypedText):
+                items.append(message)
+                continue
+            if items:
+                self.process_message(TerminalInput(tuple(items)))
+                items.clear()
+            self.process_message(message)
+        if items:
+            self.process_message(TerminalInput(tuple(items)))
 
     def _hung_up(self) -> None:
         if self._guard.on_signal is not None and self._guard.signalled is None:
@@ -323,4 +296,19 @@ def set_escape_delay(seconds: float) -> None:
     constants.ESCAPE_DELAY = seconds  # type: ignore[misc]
 
 
-__all__ = ["PasteSplitter", "TerminalDriver", "set_escape_delay"]
+def ignore_textual_settings() -> None:
+    """Take no notice of TEXTUAL_* variables: they are for the developers of Textual apps.
+
+    Some of them stop this one, such as a filter that cannot stand a segment without a colour.
+    """
+    settings = cast("Any", constants)
+    settings.FILTERS = ""
+    settings.PRESS = ""
+    settings.SCREENSHOT_DELAY = -1
+    settings.SHOW_RETURN = False
+    settings.COLOR_SYSTEM = "auto"
+    settings.LOG_FILE = None
+    settings.DEBUG = False
+
+
+__all__ = ["PasteSplitter", "TerminalDriver", "ignore_textual_settings", "set_escape_delay"]

@@ -1,8 +1,17 @@
-"""Gathers what the footer shows: numbers of the session and the git branch."""
+"""Gathers what the footer shows: numbers of the session and the git branch.
+
+What the stored entries of a session used is counted in the background, again for each session that
+is opened.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from pi_tui.agent.session import AgentSession
+from pi_tui.core.errors import StorageError
+from pi_tui.core.events import Event, SessionReplaced
 from pi_tui.tui.options import TuiOptions
 from pi_tui.tui.view_state import FooterFacts, short_directory
 
@@ -16,6 +25,38 @@ class FooterSource:
         self.branch: str | None = None
         self.show_provider = False
         self.numbers_ready = False
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def follow(
+        self,
+        spawn: Callable[[Coroutine[Any, Any, object]], object],
+        changed: Callable[[], None],
+        problem: Callable[[str], None],
+    ) -> None:
+        """Count what is stored now, and again when another session is opened; then `changed`.
+
+        `problem` is told in words of entries that cannot be read.
+        """
+
+        async def count() -> None:
+            try:
+                await self._session.count_stored()
+            except StorageError as error:
+                problem(f"the totals are incomplete: {error.text}")
+            changed()
+
+        def listen(event: Event) -> None:
+            if isinstance(event, SessionReplaced):
+                spawn(count())
+
+        self._unsubscribe = self._session.subscribe(listen)
+        spawn(count())
+
+    def stop(self) -> None:
+        """Follow the session no longer."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
     def facts(self) -> FooterFacts:
         """The present facts."""

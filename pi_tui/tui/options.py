@@ -5,7 +5,7 @@ Imports nothing heavy: wiring builds it before Textual is imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -32,8 +32,8 @@ class TuiOptions(Struct, frozen=True):
     `theme` None: the terminal's own colours. `keybindings` maps action ids to a key or keys.
     `initial_text` is put into the editor; `after_paint` runs once the first screen is there, for
     what nobody has to wait for. `editor_command` is the external editor as a shell-like command
-    line. `secrets` are values that must not appear in a crash report. `remote`: the terminal is at
-    the other end of a network.
+    line. `secrets` are values that must not appear in a crash report, asked for when there is one.
+    `remote`: the terminal is at the other end of a network.
     """
 
     theme: ThemeSource | None = None
@@ -50,7 +50,7 @@ class TuiOptions(Struct, frozen=True):
     escape_delay_s: float = 0.025
     remote: bool = False
     inside_tmux: bool = False
-    secrets: tuple[str, ...] = ()
+    secrets: Iterable[str] = ()
     resume_command: str = "pi-tui --session"
     resume_reference: Callable[[AgentSession], str] | None = None
     after_paint: Callable[[CommandUI], Coroutine[Any, Any, None]] | None = None

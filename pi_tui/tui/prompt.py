@@ -60,13 +60,17 @@ class PromptDesk:
         """Bring queued messages back in front of the draft; how many there were."""
         drafts = self._session.take_back_drafts()
         if drafts:
-            editor = self._editor
-            editor.history.leave()
-            editor.buffer.put_before([draft.text for draft in drafts])
-            images = self._attach(drafts)
-            editor.changed(complete=False)
-            self._ui.notify("info", f"queue: {_back_in_editor(len(drafts), images)}")
+            self.put_back(drafts)
         return len(drafts)
+
+    def put_back(self, drafts: Sequence[Draft]) -> None:
+        """Put messages that were taken out of the queue in front of the draft, and say so."""
+        editor = self._editor
+        editor.history.leave()
+        editor.buffer.put_before([draft.text for draft in drafts])
+        images = self._attach(drafts)
+        editor.changed(complete=False)
+        self._ui.notify("info", f"queue: {_back_in_editor(len(drafts), images)}")
 
     def _attach(self, drafts: Sequence[Draft]) -> int:
         """Put the images of drafts into the text; how many there are."""

@@ -2,15 +2,18 @@
 
 Imports neither Textual nor Rich: `hold_terminal()` is the first thing a full-screen run does, so
 that keys typed while modules load are neither echoed nor lost. From then on every way out (return,
-exception, SIGTERM, SIGHUP, SIGINT) passes through `TerminalGuard.restore`. Durations are seconds.
+exception, SIGTERM, SIGHUP, SIGINT, SIGQUIT) passes through `TerminalGuard.restore`. Durations are
+seconds.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import select
 import signal
+import struct
 import termios
 import time
 import tty
@@ -23,9 +26,16 @@ EXIT_INTERRUPTED = 130
 FORCED_EXIT_S = 5
 """How long an orderly end after a signal may take before the process is ended at once."""
 
+SAME_REQUEST_S = 2.0
+"""Signals that come together are one request: a closing terminal hangs up more than once."""
+
 DRAIN_QUIET_S = 0.03
 DRAIN_QUIET_REMOTE_S = 0.12
 DRAIN_MAX_S = 0.5
+
+STOPPED_OUTPUT_S = 2.0
+FORCED_OUTPUT_S = 0.2
+"""How long the reset waits for a terminal whose output is stopped, as Ctrl+S does."""
 
 LEAVE_SCREEN = (
     "\x1b[?2026l"  # a frame may have been cut in the middle
@@ -43,8 +53,9 @@ Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 class TerminalGuard:
     """Holds the terminal's attributes from the start to the end of a full-screen run.
 
-    `on_signal`, once set, is called with the signal's number and must start an orderly end; a
-    second signal, or an end that takes too long, restores the terminal and ends the process.
+    `on_signal`, once set, is called with the signal's number and must start an orderly end. An end
+    that takes too long, a second signal that does not come together with the first, and SIGQUIT
+    restore the terminal and end the process; `on_forced_end` is called before and must be quick.
     """
 
     def __init__(self, *, input_fd: int = 0, output_fd: int = 1) -> None:
@@ -53,11 +64,15 @@ class TerminalGuard:
         self._before: Attributes | None = None
         self._handlers: dict[int, Handler] = {}
         self._signalled: int | None = None
+        self._ending_since_s: float | None = None
+        self._early_bytes = 0
+        self._stopped_output_s = STOPPED_OUTPUT_S
         self.on_screen = False
         """True between entering and leaving the alternate screen."""
         self.remote = False
         """True when replies of the terminal cross a network."""
         self.on_signal: Callable[[int], None] | None = None
+        self.on_forced_end: Callable[[], object] | None = None
 
     @property
     def signalled(self) -> int | None:
@@ -75,20 +90,44 @@ class TerminalGuard:
         else:
             self.quiet()
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            self._handlers[signum] = signal.getsignal(signum)
-            signal.signal(signum, self._ending_signal)
+            self._take_over(signum, self._ending_signal)
+        self._take_over(signal.SIGQUIT, self._end_now)
+
+    def _take_over(self, signum: int, handler: Callable[[int, FrameType | None], None]) -> None:
+        self._handlers[signum] = signal.getsignal(signum)
+        signal.signal(signum, handler)
 
     def quiet(self) -> None:
         """No echo, no line editing, no CR translation; Ctrl+C still interrupts."""
         if self._before is None:
             return
         attributes = termios.tcgetattr(self._in)
+        translated = attributes[tty.IFLAG] & termios.ICRNL
         attributes[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
         attributes[tty.IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
         attributes[tty.CC] = list(attributes[tty.CC])
         attributes[tty.CC][termios.VMIN] = 1
         attributes[tty.CC][termios.VTIME] = 0
         self._set(attributes)
+        if translated:  # what has arrived so far has its Enter keys as line feeds
+            self._early_bytes = self._waiting_bytes()
+
+    def take_early_bytes(self) -> int:
+        """How many bytes at the start of the input hold line feeds that were Enter keys."""
+        early, self._early_bytes = self._early_bytes, 0
+        return early
+
+    def _waiting_bytes(self) -> int:
+        try:
+            answer = fcntl.ioctl(self._in, termios.FIONREAD, struct.pack("i", 0))
+        except OSError:
+            return 0
+        return int(struct.unpack("i", answer)[0])
+
+    def begin_leaving(self) -> None:
+        """The person has left: a Ctrl+C that comes too late is not a wish of its own."""
+        if self._ending_since_s is None:
+            self._ending_since_s = time.monotonic()
 
     def leave_screen(self) -> None:
         """Switch everything off that a full-screen program switches on, then drain the input."""
@@ -108,10 +147,15 @@ class TerminalGuard:
         self.original()
 
     def restore(self) -> None:
-        """Leave the terminal as it was found. May be called more than once."""
+        """Leave the terminal as it was found. May be called more than once.
+
+        Ctrl+C is ignored from then on: only the exit is left to do, and it has a code to give.
+        """
         self.restore_screen()
         self._before = None
         for signum, handler in self._handlers.items():
+            if signum == signal.SIGINT:
+                handler = signal.SIG_IGN
             signal.signal(signum, handler if handler is not None else signal.SIG_DFL)
         self._handlers.clear()
         if self._signalled is not None:
@@ -143,14 +187,23 @@ class TerminalGuard:
         data = text.encode()
         try:
             while data:
+                _, writable, _ = select.select([], [self._out], [], self._stopped_output_s)
+                if not writable:
+                    return
                 data = data[os.write(self._out, data) :]
-        except OSError:
+        except (OSError, ValueError):
             return  # hung up
 
     def _ending_signal(self, signum: int, frame: FrameType | None) -> None:
-        if self._signalled is not None:
+        now_s = time.monotonic()
+        since_s = self._ending_since_s
+        again = self._signalled is not None or signum == signal.SIGINT
+        if since_s is not None and again:
+            if now_s - since_s < SAME_REQUEST_S:
+                return
             self._end_now(signum, frame)
         self._signalled = signum
+        self._ending_since_s = now_s
         signal.signal(signal.SIGALRM, self._end_now)
         signal.alarm(FORCED_EXIT_S)
         if self.on_signal is None:
@@ -159,8 +212,14 @@ class TerminalGuard:
 
     def _end_now(self, signum: int, frame: FrameType | None) -> None:
         first = self._signalled or signum
-        self.restore_screen()
-        os._exit(128 + first)
+        self._signalled = first
+        self._stopped_output_s = FORCED_OUTPUT_S
+        try:
+            if self.on_forced_end is not None:
+                self.on_forced_end()
+            self.restore_screen()
+        finally:
+            os._exit(128 + first)
 
     def __enter__(self) -> TerminalGuard:
         self.hold()

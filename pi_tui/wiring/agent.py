@@ -17,6 +17,7 @@ from pi_tui.agent.session import AgentSession
 from pi_tui.agent.stored_choice import stored_choice
 from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.config.compaction import compaction_settings
+from pi_tui.config.unused import unused_settings
 from pi_tui.core.errors import SettingsError, UsageError
 from pi_tui.core.events import AgentStart, Event
 from pi_tui.core.messages import THINKING_LEVELS, ThinkingLevel
@@ -36,6 +37,8 @@ from pi_tui.tools.builtin import ALL_TOOLS, builtin_tools
 from pi_tui.tools.local_shell import LocalShell
 from pi_tui.tools.options import ToolOptions
 from pi_tui.tools.runner import ProcessRunner
+from pi_tui.wiring.given_key import use_given_key
+from pi_tui.wiring.secrecy import variables_for_commands
 
 if TYPE_CHECKING:
     from pi_tui.core.protocols import TokenEstimator
@@ -55,6 +58,7 @@ class ModelStart(Struct, frozen=True):
 def _choose_model(start: Start, opened: OpenedSession) -> ModelStart:
     options, settings = start.options, start.loaded.settings
     stored = stored_choice(opened)
+    use_given_key(start, stored.model or "")
     notice = ""
     if options.model is None and stored.model is not None:
         model = start.models.find(stored.model)
@@ -156,6 +160,23 @@ async def use_local_model(start: Start, session: AgentSession) -> bool:
     return True
 
 
+def _log_compactions(start: Start, session: AgentSession) -> None:
+    """Begin the log of `--debug-log`. Raises UsageError when it cannot be opened."""
+    asked = start.options.debug_log
+    if asked is None:
+        return
+    path = str(start.environment.expand(asked))
+    try:
+        log = CompactionLog(path, lambda text: session.tell("warning", text))
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(
+            f"the log {asked} cannot be opened: {why}",
+            hint="Give --debug-log a file in a directory that is there and yours.",
+        ) from error
+    session.subscribe(log)
+
+
 class Prepared(Struct, frozen=True):
     """A session ready for a front end. `notices` are told before anything else."""
 
@@ -170,7 +191,9 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
     choice = _choose_model(start, opened)
     settings, environment = start.loaded.settings, start.environment
     tool_options = ToolOptions(
-        environment=dict(environment.variables),
+        environment=variables_for_commands(
+            environment.variables, start.models, keep_keys=settings.shell_keep_keys
+        ),
         spill_dir=str(environment.directories.cache / "outputs"),
         shell_path=settings.shell_path,
         shell_command_prefix=settings.shell_command_prefix,
@@ -213,12 +236,13 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
     )
     session = AgentSession(world, opened, _agent_settings(start, choice))
     _load_vocabulary_when_it_matters(session, estimator)
-    if start.options.debug_log is not None:
-        session.subscribe(CompactionLog(str(start.environment.expand(start.options.debug_log))))
+    _log_compactions(start, session)
     if start.options.name:
         session.set_name(start.options.name)
     notices = [
         *(settings_notice(problem) for problem in start.loaded.problems),
+        *(settings_notice(problem) for problem in start.models.problems),
+        *unused_settings(start.loaded),
         *opened.notices,
         choice.notice,
         *context.notices,

@@ -7,16 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from pi_tui.agent.session import AgentSession
-from pi_tui.agent.session_switch import switch_session
 from pi_tui.commands.builtin import builtin_registry
 from pi_tui.commands.registry import CommandRegistry
-from pi_tui.commands.session_opening import open_asking
+from pi_tui.commands.session_opening import go_to, open_asking
 from pi_tui.commands.sessions import session_commands
 from pi_tui.commands.ui import CommandUI
 from pi_tui.core.errors import ModelError, PiTuiError, SessionLockedError, SettingsError, UsageError
 from pi_tui.core.protocols import OpenedSession
 from pi_tui.export.exporter import FileExporter
 from pi_tui.wiring.agent import Prepared, prepare, settings_notice, use_local_model
+from pi_tui.wiring.given_key import use_given_key
 from pi_tui.wiring.sessions import Sessions
 from pi_tui.wiring.start import Start, say
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _registry(start: Start, sessions: Sessions) -> CommandRegistry:
     registry = builtin_registry()
-    for command in session_commands(sessions.library(), FileExporter(start.secrets())):
+    for command in session_commands(sessions.library(), FileExporter(start.secrets)):
         registry.add(command)
     return registry
 
@@ -58,7 +58,11 @@ def list_models(start: Start) -> int:
     """Print the models that can be used now."""
     from pi_tui.core.numbers import compact_count
 
+    use_given_key(start)
+    asyncio.run(start.models.probe_local())
     query = start.options.model_query
+    for problem in start.models.problems:
+        say(problem.text)
     models = start.models.search(query, only_available=True)
     if not models:
         why = f"No model that can be used fits {query!r}." if query else "No model can be used."
@@ -179,7 +183,7 @@ def interactive(start: Start) -> int:
         auto_compaction=settings.compaction.enabled,
         remote=bool(environment.get("SSH_CONNECTION") or environment.get("SSH_TTY")),
         inside_tmux=bool(environment.get("TMUX")),
-        secrets=start.secrets(),
+        secrets=start.secrets,
         after_paint=after_paint,
         resume_reference=lambda held: sessions.reference(held.store.path, held.session_id),
     )
@@ -206,12 +210,9 @@ async def _resume_asking(
         if opened is None:
             ui.notify("info", "the session was not opened; this is a new one")
             return
-        notice = await switch_session(session, opened, "resume")
+        await go_to(session, opened, "resume", ui)
     except PiTuiError as error:
         ui.notify("error", error.text)
-        return
-    if notice:
-        ui.notify("warning", notice)
 
 
 async def _offer_local_model(start: Start, session: AgentSession, ui: CommandUI) -> None:
@@ -224,8 +225,11 @@ async def _offer_local_model(start: Start, session: AgentSession, ui: CommandUI)
 def _welcome(start: Start, prepared: Prepared) -> list[str]:
     from pi_tui import __version__
 
-    lines = [f"pi-tui {__version__} · /help lists the commands, /hotkeys the keys"]
-    if prepared.context_files:
+    quiet = start.loaded.settings.quiet_startup
+    lines = []
+    if quiet is not True:
+        lines.append(f"pi-tui {__version__} · /help lists the commands, /hotkeys the keys")
+    if prepared.context_files and not quiet:
         shown = [start.environment.shorten_home(file.path) for file in prepared.context_files]
         lines.append(f"instructions: {', '.join(shown)}")
     if prepared.choice.is_fallback:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from sys import platform
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ class Sessions:
 
     def open(self, path: str) -> OpenedSession:
         """Open a session where nobody can be asked. Raises UsageError for another directory's."""
-        opened = open_session(path, new_header=self._header)
+        opened = open_session(path)
         library = self.library()
         plan = plan_for(opened, library)
         if plan.must_ask:
@@ -93,7 +94,7 @@ class Sessions:
             raise UsageError("a session cannot be named with a NUL character")
         looks_like_path = "/" in reference or reference.endswith(".jsonl")
         expanded = str(self._start.environment.expand(reference))
-        return expanded if looks_like_path or Path(expanded).is_file() else reference
+        return expanded if looks_like_path or os.path.isfile(expanded) else reference  # noqa: PTH113
 
 
 def _trash(start: Start) -> Trash:

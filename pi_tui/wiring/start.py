@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import tempfile
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from pi_tui.config.paths import Environment, read_environment
+from pi_tui.config.schema import Settings
 from pi_tui.config.settings import LoadedSettings, load_settings, session_directory
+from pi_tui.providers.client_options import NO_LIMIT_S, ClientOptions
 from pi_tui.providers.registry import ModelRegistry, open_registry
+from pi_tui.wiring.secrecy import Secrets
 
 if TYPE_CHECKING:
     from pi_tui.launch_options import LaunchOptions
@@ -27,12 +31,17 @@ def say(text: str) -> None:
 
 
 class Start(Struct, frozen=True):
-    """Read once, at the beginning of a run."""
+    """Read once, at the beginning of a run.
+
+    `rescue_directory`: where a session goes that its own place does not take. It is made when it is
+    needed, and nobody else can have made it before, because nobody knows its name.
+    """
 
     options: LaunchOptions
     environment: Environment
     loaded: LoadedSettings
     models: ModelRegistry
+    rescue_directory: str
 
     @property
     def cwd(self) -> str:
@@ -48,27 +57,37 @@ class Start(Struct, frozen=True):
         return session_directory(self.environment, self.loaded, self.options.session_dir)
 
     @property
-    def rescue_directory(self) -> str:
-        """Where a session goes that its own place does not take."""
-        return str(Path(tempfile.gettempdir()) / f"pi-tui-rescued-{os.getuid()}")
-
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> Secrets:
         """Values that must not appear in a report of a fault or in an export."""
-        marks = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-        return tuple(
-            value
-            for name, value in self.environment.variables.items()
-            if len(value) >= 8 and any(mark in name.upper() for mark in marks)
-        )
+        return Secrets(self.environment.variables, self.models)
 
 
 def read_start(options: LaunchOptions) -> Start:
     """Read everything. Raises SettingsError when it cannot be used at all."""
     environment = read_environment()
     directories = environment.directories
+    loaded = load_settings(environment)
     models = open_registry(
         environment.variables,
         models_path=directories.models_file,
         cache_dir=directories.cache,
+        client_options=_client_options(loaded.settings),
+        enabled_models=loaded.settings.enabled_models,
     )
-    return Start(options, environment, load_settings(environment), models)
+    return Start(options, environment, loaded, models, _rescue_directory())
+
+
+def _rescue_directory() -> str:
+    name = f"pi-tui-rescued-{os.getuid()}-{secrets.token_hex(8)}"
+    return str(Path(tempfile.gettempdir()) / name)
+
+
+def _client_options(settings: Settings) -> ClientOptions:
+    limit_ms = settings.retry.provider.timeout_ms
+    if limit_ms is None and settings.http_idle_timeout_ms != Settings().http_idle_timeout_ms:
+        limit_ms = settings.http_idle_timeout_ms
+    return ClientOptions(
+        proxy=settings.http_proxy or "",
+        idle_timeout_s=None if limit_ms is None else limit_ms / 1000 or NO_LIMIT_S,
+        block_images=settings.images.block_images,
+    )

@@ -228,7 +228,7 @@ async def test_two_branches_side_by_side(rig, gated_tool):
     a_id = session.tree.leaf_id
     await session.navigate(NavigateRequest(place))
     await session.prompt("try B")
-    found = session.branches.compare(a_id, session.tree.leaf_id)
+    found = await session.branches.compare(a_id, session.tree.leaf_id)
     assert found.ancestor_id == place
     assert found.shared_entries == len(session.tree.path_ids(place))
     assert found.a.prompts == ("try A",) and found.b.prompts == ("try B",)
@@ -241,7 +241,7 @@ async def test_two_branches_side_by_side(rig, gated_tool):
     assert (found.a.last_answer, found.b.last_answer) == ("A is done", "B is done")
     assert found.a.tokens > 0 and found.a.ended >= found.a.started
 
-    own = session.branches.compare(place, a_id)
+    own = await session.branches.compare(place, a_id)
     assert own.ancestor_id == place and own.a.entries == 0 and own.b.entries == 5
     assert own.changed_by_both == ()
 
@@ -256,7 +256,7 @@ def test_branches_without_a_common_root(rig):
             message=UserMessage("y", 0),
         )
     )
-    found = rig.session().branches.compare(first, "bbbbbbbb")
+    found = await rig.session().branches.compare(first, "bbbbbbbb")
     assert (found.ancestor_id, found.shared_entries) == (None, 0)
     assert (found.a.prompts, found.b.prompts) == (("x",), ("y",))
 
@@ -269,7 +269,7 @@ async def test_the_dump_describes_every_entry(rig):
     session.set_label(place, "\x1b[31mred\x07")
     session.branches.hide(session.tree.parent(other))
     session.branches.leave_out(place)
-    dump = session.tree_dump()
+    dump = await session.tree_dump()
     json.dumps(dump)
     assert dump["leafId"] == session.tree.leaf_id
     nodes = {node["id"]: node for node in dump["nodes"]}
@@ -309,7 +309,7 @@ async def test_texts_of_the_dump_are_short_safe_lines(rig, gated_tool):
             summary="notes",
         )
     )
-    nodes = rig.session().tree_dump()["nodes"]
+    nodes = (await rig.session().tree_dump())["nodes"]
     texts = [node["text"] for node in nodes]
     assert "evil text ‹U+202E›" in texts
     assert "[calls work]" in texts
@@ -323,6 +323,6 @@ def test_a_chain_of_many_entries_is_no_problem(rig):
     session = rig.session()
     for number in range(3_000):
         session.set_label(rig.store.entries[0].id, str(number))
-    dump = session.tree_dump()
+    dump = await session.tree_dump()
     assert len(dump["nodes"]) == 3_002
-    assert session.preview_navigation(rig.store.entries[0].id).entries > 3_000
+    assert (await session.preview_navigation(rig.store.entries[0].id)).entries > 3_000

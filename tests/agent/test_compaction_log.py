@@ -36,7 +36,7 @@ async def test_the_log_has_the_facts_and_texts_only_when_asked(rig, tmp_path, te
     rig.provider.add("THE NOTES", " ")
     session = rig.session()
     path = tmp_path / "log.jsonl"
-    log = CompactionLog(path, texts=texts, now_ms=rig.clock.now_ms)
+    log = CompactionLog(path, print, texts=texts, now_ms=rig.clock.now_ms)
     session.subscribe(log)
     await session.compact(MANUAL)
     await session.compact(structs.replace(MANUAL, keep_tokens=1))
@@ -53,7 +53,7 @@ async def test_a_failure_is_logged_with_its_words(rig, tmp_path):
     rig.store_talk(15)
     rig.provider.add(" ")
     session = rig.session()
-    session.subscribe(CompactionLog(tmp_path / "log.jsonl"))
+    session.subscribe(CompactionLog(tmp_path / "log.jsonl", print))
     await session.compact(structs.replace(MANUAL, keep_tokens=400))
     end = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
     assert "without any text" in end["errorMessage"] and end["tokensBefore"] > 1000

@@ -216,7 +216,7 @@ async def test_moving_about_in_a_session_for_reading_only_writes_nothing(rig: An
     rig.store.entries = list(entries)
     rig.store.read_only = True
     session = rig.session()
-    session.adopt(OpenedSession(rig.store, tuple(head_of(e) for e in entries)), "resume")
+    await session.adopt(OpenedSession(rig.store, tuple(head_of(e) for e in entries)), "resume")
     session._journal.move_leaf("a")
     session.set_thinking_level("high")
     assert session.tree.leaf_id == "a"

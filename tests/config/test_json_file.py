@@ -94,3 +94,18 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(
         write_json(path, {"new": True})
     assert path.read_text() == '{"old": true}'
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_half_a_character_is_replaced_and_can_be_written_back(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a\\ud83d": ["\\ude00", "\\ud83d\\ude00"]}')
+    assert read_json(path) == {"a\ufffd": ["\ufffd", "\U0001f600"]}
+    write_json(path, {"a": "x\ud83d"})
+    assert read_json(path) == {"a": "x\ufffd"}
+
+
+def test_a_fault_beside_half_a_character_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a": "\\ud83d",\n b: 1}')
+    with pytest.raises(SettingsError, match="line 2, column 2"):
+        read_json(path)

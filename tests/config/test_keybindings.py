@@ -76,3 +76,11 @@ def test_missing_and_broken_files(tmp_path: Path) -> None:
 )
 def test_one_spelling_for_each_key(written: str, key: str | None) -> None:
     assert normalise_key(written) == key
+
+
+def test_half_a_character_costs_only_its_own_action(tmp_path: Path) -> None:
+    path = tmp_path / "keybindings.json"
+    path.write_text('{"a": "\\ud83d", "b": "f5"}')
+    found = load_keybindings(path)
+    assert found.bindings["b"] == ("f5",)
+    assert all("not valid JSON" not in problem.message for problem in found.problems)

@@ -55,12 +55,15 @@ def row(projected):
     ]
 
 
-def test_context(case, expected, tree_for):
+def test_context(case, expected, check, tree_for):
     tree = tree_for(case["input"]["session"])
     projection = project(tree.path(case["input"]["leafId"]))
-    assert list(projection.selected_ids) == expected["selectedEntryIds"]
-    assert [row(p) for p in projection.messages] == expected["messages"]
-    assert projection.thinking_level == expected["thinkingLevel"]
     model = projection.model
-    assert (model and {"provider": model[0], "modelId": model[1]}) == expected["model"]
+    found = {
+        "selectedEntryIds": list(projection.selected_ids),
+        "messages": [row(p) for p in projection.messages],
+        "thinkingLevel": projection.thinking_level,
+        "model": model and {"provider": model[0], "modelId": model[1]},
+    }
+    check(found, {field: expected[field] for field in found})
     assert project(tree.context_path(case["input"]["leafId"])).messages == projection.messages

@@ -180,7 +180,7 @@ def test_nothing_of_the_machine_is_named(rig: Any, message: Any) -> None:
     )
     for word in ("alice", "secret-project", "/home/", "value-of-a-variable"):
         assert word not in html
-    assert "System prompts were left out" in html
+    assert "1 system prompt was left out" in html
 
 
 @settings(

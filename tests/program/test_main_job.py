@@ -86,20 +86,32 @@ def test_what_goes_wrong_is_said_and_has_its_exit_code(program, arguments, code,
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("models.json", "{ not json"),
-        ("models.json", '{"providers": {"x": {"models": 5}}}'),
-        ("models.json", ""),
-    ],
+    ("text", "code"), [("{ not json", 1), ('{"providers": {"x": {"models": 5}}}', 2)]
 )
-def test_a_wrong_models_file_is_an_error_with_its_name(program, name, text):
-    (program.root / name).write_text(text)
+def test_a_wrong_models_file_is_an_error_with_its_name(program, text, code):
+    (program.root / "models.json").write_text(text)
     done = program.run("-p", "hi")
-    if text:
-        assert done.returncode == 1
-        assert name in done.stderr.decode()
+    assert done.returncode == code, done
+    assert "models.json" in done.stderr.decode()
+    assert done.stdout == b""  # the demo does not stand in for a mistake
     assert b"Traceback" not in done.stderr
+
+
+def test_one_wrong_provider_does_not_stop_the_others(program):
+    models = json.loads((program.root / "models.json").read_text())
+    models["providers"]["broken"] = {"baseUrl": "not a url", "models": [None]}
+    (program.root / "models.json").write_text(json.dumps(models))
+    done = program.run("-p", "--model", "chat/m", "hi")
+    assert (done.returncode, done.stdout) == (0, b"Hello from the server.\n")
+    assert "broken" in done.stderr.decode()
+
+
+def test_an_empty_file_given_by_name_is_refused_and_left_alone(program):
+    (program.project / "empty.jsonl").write_bytes(b"")
+    done = program.run("-p", "--session", "empty.jsonl", "hi")
+    assert done.returncode == 1, done
+    assert "empty" in done.stderr.decode()
+    assert (program.project / "empty.jsonl").read_bytes() == b""
 
 
 def test_wrong_settings_are_told_and_the_rest_works(program):

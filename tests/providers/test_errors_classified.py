@@ -188,6 +188,8 @@ NOW_S = 1_700_000_000.0
         ({}, "Please try again in 1m30.5s.", 90.5),
         ({}, "Please wait 20 seconds", 20.0),
         ({}, "no number of seconds", None),
+        ({"retry-after": "9" * 400}, "", 3_153_600_000.0),  # finite: it is counted with
+        ({}, f"Please wait {'9' * 400} hours", 3_153_600_000.0),
     ],
 )
 def test_waiting_time(headers: dict[str, str], text: str, seconds: float | None) -> None:

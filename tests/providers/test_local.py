@@ -165,3 +165,8 @@ def test_the_address_of_ollama(given: str, url: str) -> None:
     assert servers["ollama"] == url
     assert servers["lmstudio"] == "http://127.0.0.1:1234/v1"
     assert servers["llamacpp"] == "http://127.0.0.1:8080/v1"
+
+
+async def test_half_a_character_in_a_name_is_replaced() -> None:
+    async with serving(answering(listing("m\ud83d"))) as url:
+        assert await found(url) == ["ollama/m\ufffd"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from pi_tui.core.errors import ModelError, SettingsError
 from pi_tui.core.models import Model, ModelCost
 from pi_tui.providers.credentials import Credentials, KeyCommand
 from pi_tui.providers.custom_models import litellm_model, model_from_entry, override_provider
-from pi_tui.providers.models_file import ModelsFile, load_models_file, parse_models_file
+from pi_tui.providers.models_file import (
+    MAX_FILE_BYTES,
+    ModelsFile,
+    load_models_file,
+    parse_models_file,
+)
 from pi_tui.providers.provider_names import LITELLM_MODEL_KEY
 
 EXAMPLE = {
@@ -138,13 +144,17 @@ def with_model(**fields: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("data", "key"),
     [
-        ([], "the file"),
-        ({"providers": []}, "providers"),
         ({"providers": {"p": 1}}, "providers.p"),
         ({"providers": {"a/b": {}}}, "providers.a/b"),
         ({"providers": {"p": {"models": {}}}}, "providers.p.models"),
         ({"providers": {"p": {"models": [{"id": "m"}]}}}, "providers.p.baseUrl"),
+        ({"providers": {"p": None}}, "providers.p"),
+        ({"providers": {"p": []}}, "providers.p"),
         ({"providers": {"p": {"baseUrl": "localhost:1"}}}, "providers.p.baseUrl"),
+        ({"providers": {"p": {"baseUrl": "not a url"}}}, "providers.p.baseUrl"),
+        ({"providers": {"p": {"baseUrl": "http://[::1"}}}, "providers.p.baseUrl"),
+        ({"providers": {"p": {"baseUrl": "http://h:99999"}}}, "providers.p.baseUrl"),
+        ({"providers": {"p": {"baseUrl": "http:///v1"}}}, "providers.p.baseUrl"),
         ({"providers": {"p": {"apiKey": 7}}}, "providers.p.apiKey"),
         ({"providers": {"p": {"api": "telepathy"}}}, "providers.p.api"),
         ({"providers": {"p": {"headers": {"A": 1}}}}, "providers.p.headers.A"),
@@ -162,12 +172,74 @@ def with_model(**fields: object) -> dict[str, object]:
         (with_model(thinkingLevelMap={"low": 1}), "providers.p.models[0].thinkingLevelMap.low"),
     ],
 )
-def test_a_wrong_value_is_refused_by_file_and_key(data: object, key: str) -> None:
+def test_a_wrong_value_is_left_out_by_file_and_key(data: dict[str, object], key: str) -> None:
+    other = {"baseUrl": "http://h", "models": [{"id": "m"}]}
+    providers = {**data["providers"], "other": other}  # type: ignore[dict-item]
+    file = parse({"providers": providers})
+    (problem,) = file.problems
+    assert (problem.file, problem.key) == ("models.json", key)
+    assert key in problem.message
+    assert "left out" in problem.text
+    assert [model.id for model in models(file, "other")] == ["m"]
+
+
+@pytest.mark.parametrize(("data", "key"), [([], "the file"), ({"providers": []}, "providers")])
+def test_a_file_of_another_shape_is_refused(data: object, key: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(data)
-    assert caught.value.file == "models.json"
-    assert caught.value.key == key
-    assert key in caught.value.message
+    assert (caught.value.file, caught.value.key) == ("models.json", key)
+
+
+def test_a_wrong_model_costs_only_itself() -> None:
+    file = parse(
+        {
+            "providers": {
+                "p": {
+                    "baseUrl": "http://h",
+                    "models": [{"id": "bad", "contextWindow": 0}, None, {"id": "good"}],
+                    "modelOverrides": {"x": {"reasoning": 1}, "y": {"name": "Y"}},
+                }
+            }
+        }
+    )
+    assert [model.id for model in models(file, "p")] == ["good"]
+    assert list(file.providers["p"].overrides) == ["y"]
+    assert [problem.key for problem in file.problems] == [
+        "providers.p.models[0].contextWindow",
+        "providers.p.models[1]",
+        "providers.p.modelOverrides.x.reasoning",
+    ]
+
+
+def test_a_provider_with_no_model_left_does_not_change_a_built_in_one() -> None:
+    """`google` without models stands for a known provider; with models it is one by itself."""
+    file = parse({"providers": {"google": {"baseUrl": "http://h", "models": [{"id": 1}]}}})
+    assert file.providers == {}
+    assert "google" in file.left_out
+    assert "gemini" not in file.left_out
+
+
+def test_half_a_character_in_the_file_is_replaced() -> None:
+    text = b'{"providers": {"p": {"name": "a\\ud83d", "baseUrl": "http://h"}}}'
+    assert parse_models_file(text, "f").providers["p"].name == "a\ufffd"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "directory", "large"])
+def test_what_is_no_ordinary_file_neither_hangs_nor_fills_the_memory(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "models.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "endless":
+        path.symlink_to("/dev/zero")
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(SettingsError, match=r"models\.json cannot be read"):
+        load_models_file(path)
 
 
 @pytest.mark.parametrize("text", ["{", "// no\n{}", '{"a": 1,}', "{'a': 1}", "[" * 100_000])
@@ -176,10 +248,14 @@ def test_what_is_no_json_is_refused_with_its_place(text: str) -> None:
         parse_models_file(text.encode(), "models.json")
 
 
+def test_a_number_without_end_is_no_json() -> None:
+    with pytest.raises(SettingsError, match="not valid JSON"):
+        parse_models_file(b'{"x": ' + b"1" * 5000 + b"}", "models.json")
+
+
 def test_errors_never_show_a_key() -> None:
-    with pytest.raises(SettingsError) as caught:
-        parse({"providers": {"p": {"apiKey": ["sk-secret"]}}})
-    assert "sk-secret" not in str(caught.value)
+    (problem,) = parse({"providers": {"p": {"apiKey": ["sk-secret"]}}}).problems
+    assert "sk-secret" not in problem.text
 
 
 # ---------------------------------------------------------------- keys

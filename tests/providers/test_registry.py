@@ -481,6 +481,64 @@ async def test_prepare_and_close_are_quiet(make: Make) -> None:
     await registry.close()
 
 
+# ---------------------------------------------------------------- what is left out
+
+
+def test_a_wrong_provider_is_told_and_the_others_work(make: Make) -> None:
+    registry = make({"providers": {"broken": None, **MINE["providers"]}}, MY_KEY="k")
+    assert [problem.key for problem in registry.problems] == ["providers.broken"]
+    assert start(registry) == ("mine/org/big:free", "models_file")
+    with pytest.raises(ModelError, match=r"providers\.broken"):
+        registry.resolve("broken/m")
+
+
+@pytest.mark.parametrize(
+    "entry", [{"baseUrl": "http://[::1"}, {"baseUrl": "http://proxy/v1", "headers": 3}]
+)
+def test_a_wrong_entry_never_lets_the_prompts_go_to_the_usual_address(
+    make: Make, entry: object
+) -> None:
+    good = make({}, OPENAI_API_KEY="k")
+    registry = make({"providers": {"OpenAI": entry}}, OPENAI_API_KEY="k")
+    model = good.resolve("openai/gpt-5").model
+    assert registry.find("openai/gpt-5") is None
+    assert not any(m.provider == "openai" for m in registry.available())
+    assert registry.api_key_missing(model)
+    with pytest.raises(ModelError, match=r"providers\.OpenAI"):
+        registry.provider_for(model)
+    with pytest.raises(ModelError, match=r"providers\.OpenAI"):
+        registry.resolve("openai/gpt-5")
+
+
+def test_a_wrong_model_entry_is_not_replaced_by_the_built_in_model(make: Make) -> None:
+    file = {"providers": {"openai": {"modelOverrides": {"gpt-5": {"baseUrl": "proxy"}}}}}
+    registry = make(file, OPENAI_API_KEY="k")
+    assert "openai/gpt-5" not in names(registry.available())
+    assert any(m.provider == "openai" for m in registry.available())
+    with pytest.raises(ModelError, match="baseUrl"):
+        registry.resolve("openai/gpt-5")
+
+
+def test_the_demo_says_when_it_stands_for_a_mistake(make: Make) -> None:
+    choice = start_model(make({"providers": {"mine": {"models": 3}}}))
+    assert choice.source == "demo"
+    assert "providers.mine.models" in choice.notice
+    assert start_model(make({})).notice == ""
+
+
+def test_a_wrong_address_variable_is_told_and_not_passed_over(make: Make) -> None:
+    registry = make({}, OPENAI_API_KEY="k", OPENAI_BASE_URL="http://[::1")
+    (problem,) = registry.problems
+    assert problem.key == "OPENAI_BASE_URL"
+    assert not registry.provider_usable("openai")
+
+
+def test_an_added_provider_is_not_concerned(make: Make) -> None:
+    registry = make({"providers": {"mine": 1}})
+    registry.add_provider("mine", (Model("mine", "m", "demo"),), DemoProvider())
+    assert registry.find("mine/m") is not None
+
+
 def test_opening_reports_a_wrong_file_and_imports_nothing_heavy(tmp_path: Path) -> None:
     path = tmp_path / "models.json"
     path.write_text('{"providers": 1}')

@@ -31,7 +31,12 @@ class PseudoTerminal:
     """One program run. All waits have a deadline and fail with the screen."""
 
     def __init__(
-        self, argv: list[str], env: Mapping[str, str], cwd: Path, size: tuple[int, int] = (80, 24)
+        self,
+        argv: list[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        size: tuple[int, int] = (80, 24),
+        early: bytes = b"",
     ) -> None:
         columns, rows = size
         self.written = bytearray()
@@ -44,6 +49,8 @@ class PseudoTerminal:
         self.before = termios.tcgetattr(slave)
         self._slave = slave  # kept open: its attributes are read after the program's end
         self.fd = master
+        if early:  # typed while the terminal is still the shell's
+            os.write(master, early)
         self.pid = os.fork()
         if self.pid == 0:
             os.close(master)
@@ -59,6 +66,12 @@ class PseudoTerminal:
             _, writable, _ = select.select([], [self.fd], [], DEADLINE_S)
             assert writable, "the program does not read"
             data = data[os.write(self.fd, data[:4096]) :]
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size, told as a terminal does: with a signal."""
+        assert self.text is not None  # what was drawn for the old size is behind us
+        self._screen.resize(rows, columns)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def signal(self, signum: int) -> None:
         os.kill(self.pid, signum)
@@ -189,9 +202,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., PseudoTerminal]]:
     """Starts the double; the argument says what goes wrong in it."""
     running: list[PseudoTerminal] = []
 
-    def begin(kind: str = "", *, ready: str = "fake-model", **env: str) -> PseudoTerminal:
+    def begin(
+        kind: str = "", *, ready: str = "fake-model", early: bytes = b"", **env: str
+    ) -> PseudoTerminal:
         argv = [sys.executable, str(SCRIPT), kind]
-        terminal = PseudoTerminal(argv, environment(tmp_path) | env, tmp_path)
+        terminal = PseudoTerminal(argv, environment(tmp_path) | env, tmp_path, early=early)
         running.append(terminal)
         if ready:
             terminal.wait_text(ready)

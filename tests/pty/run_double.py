@@ -9,8 +9,10 @@ import asyncio
 import importlib.util
 import os
 import sys
+import time
 from pathlib import Path
 
+from pi_tui.tui import terminal
 from pi_tui.tui.terminal import silence_terminal
 
 silence_terminal()
@@ -44,7 +46,7 @@ class Faulty(app_module.StatusFooter):
         return super().render_line(y)
 
 
-async def after_paint() -> None:
+async def after_paint(ui: object) -> None:
     kind = sys.argv[1] if len(sys.argv) > 1 else ""
     if kind == "busy":
         session.emit(ActivityChanged("running"))
@@ -57,14 +59,27 @@ async def after_paint() -> None:
     if kind == "task":
         raise RuntimeError(f"task failed with api_key={SECRET}")
     if kind == "stuck":
-        import time
-
+        child = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+        Path("child").write_text(str(child.pid))
         time.sleep(60)
 
 
-if len(sys.argv) > 1 and sys.argv[1] == "screen":
+class SlowlyClosed(double.SessionDouble):  # type: ignore[misc, name-defined]
+    """Takes its time to end, and says that it has begun to."""
+
+    async def close(self) -> tuple[str, ...]:
+        Path("closing").touch()
+        await asyncio.sleep(0.4)
+        return await super().close()  # type: ignore[no-any-return]
+
+
+KIND = sys.argv[1] if len(sys.argv) > 1 else ""
+if KIND == "screen":
     app_module.StatusFooter = Faulty  # type: ignore[misc]
-session = double.SessionDouble(answers=True, cwd=str(Path.cwd()))
+if KIND == "stuck":
+    terminal.SAME_REQUEST_S = 0.1
+session_class = SlowlyClosed if KIND == "closing" else double.SessionDouble
+session = session_class(answers=True, cwd=str(Path.cwd()))
 session.append(UserMessage("an earlier message", 0))
 options = TuiOptions(
     home=os.environ.get("HOME", ""),
@@ -73,4 +88,8 @@ options = TuiOptions(
     secrets=(SECRET,),
     after_paint=after_paint,
 )
-sys.exit(app_module.run_tui(session, builtin_registry(), options))
+code = app_module.run_tui(session, builtin_registry(), options)
+if KIND == "lingering":
+    Path("closing").touch()
+    time.sleep(0.4)
+sys.exit(code)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pi_tui.core.errors import SessionNotFoundError
+from pi_tui.core.errors import NotASessionError, SessionNotFoundError
 from pi_tui.storage.filesystem import FileSystem
 from pi_tui.storage.listing import (
     find_session,
@@ -205,3 +205,41 @@ def test_a_reference_several_answer_to_names_them(make: Make, sessions_directory
     with pytest.raises(SessionNotFoundError, match="2 sessions answer") as failure:
         find_session(sessions_directory, "abc")
     assert "abc2, abc1" in (failure.value.hint or "")
+
+
+# ---------------------------------------------------------------- odd things in the folder
+
+
+@pytest.fixture
+def odd_names(sessions_directory: Path) -> Path:
+    """Pipes, folders, empty files and links in a circle that are named like sessions."""
+    folder = sessions_directory / "odd"
+    folder.mkdir(parents=True)
+    for place in (sessions_directory, folder):
+        os.mkfifo(place / "2025-07-01T00-00-01-000Z_pipe.jsonl")
+        (place / "2025-07-01T00-00-01-000Z_folder.jsonl").mkdir()
+        (place / "2025-07-01T00-00-01-000Z_empty.jsonl").touch()
+        (place / "2025-07-01T00-00-01-000Z_device.jsonl").symlink_to("/dev/zero")
+        circle = place / "2025-07-01T00-00-01-000Z_circle.jsonl"
+        circle.symlink_to(circle)
+        (place / "circle").symlink_to("circle")
+    return sessions_directory
+
+
+def test_a_list_is_made_around_them(odd_names: Path, make: Make) -> None:
+    make("s1", "/p", 1)
+    assert [row.id for row in list_sessions(odd_names)] == ["s1"]
+    assert latest_session(odd_names, "/p") == find_session(odd_names, "s1")
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "device"])
+def test_named_as_a_session_they_are_refused_at_once(odd_names: Path, name: str) -> None:
+    path = odd_names / f"2025-07-01T00-00-01-000Z_{name}.jsonl"
+    with pytest.raises(NotASessionError, match="not an ordinary file"):
+        find_session(odd_names, str(path))
+
+
+@pytest.mark.parametrize("reference", ["x" * 5000, "x" * 5000 + ".jsonl", "a/" * 3000, "/root/x\0"])
+def test_an_impossible_name_is_no_session(sessions_directory: Path, reference: str) -> None:
+    with pytest.raises(SessionNotFoundError):
+        find_session(sessions_directory, reference)

@@ -311,7 +311,19 @@ def test_folders_pipes_and_missing_files(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["pipe.jsonl"]
 
 
-def test_an_empty_file_gets_a_header(session: Session, header: SessionHeader) -> None:
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_empty_file_given_by_name_is_refused(session: Session, read_only: bool) -> None:
+    path = session(b"", bare=True)
+    with pytest.raises(NotASessionError, match="the file is empty") as refusal:
+        open_session(path, read_only=read_only)
+    assert "not touched" in refusal.value.message
+    assert path.read_bytes() == b""
+    assert names_in(path.parent) == ["s.jsonl"]
+
+
+def test_an_empty_file_gets_a_header_where_one_is_given(
+    session: Session, header: SessionHeader
+) -> None:
     path = session(b"", bare=True)
     opened = open_session(path, new_header=lambda: header)
     assert opened.heads == ()
@@ -321,9 +333,11 @@ def test_an_empty_file_gets_a_header(session: Session, header: SessionHeader) ->
     again.store.close()
 
 
-def test_an_empty_file_opened_for_reading_stays_empty(session: Session) -> None:
+def test_an_empty_file_opened_for_reading_stays_empty(
+    session: Session, header: SessionHeader
+) -> None:
     path = session(b"", bare=True)
-    open_session(path, read_only=True).store.close()
+    open_session(path, read_only=True, new_header=lambda: header).store.close()
     assert path.read_bytes() == b""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pi_tui.core.errors import (
 from pi_tui.core.leaf import LEAF_TYPE
 from pi_tui.core.session_library import SessionRow, snapshot_of_opened, threaded
 from pi_tui.core.session_search import parse_query
+from pi_tui.storage.doctor import examine
 from pi_tui.storage.jsonl import open_session
 from pi_tui.storage.library import FileLibrary
 from pi_tui.storage.trash import Trash
@@ -215,6 +217,15 @@ def test_only_sessions_are_deleted(library: FileLibrary, tmp_path: Path) -> None
         library.delete(str(path))
     with pytest.raises(StorageError):
         library.delete(str(tmp_path / "missing.jsonl"))
+    assert path.exists()
+
+
+def test_a_pipe_is_neither_waited_for_nor_deleted(library: FileLibrary, tmp_path: Path) -> None:
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    for attempt in (library.delete, library.open, library.import_file, examine):
+        with pytest.raises(StorageError):
+            attempt(str(path))
     assert path.exists()
 
 

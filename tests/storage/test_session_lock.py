@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pi_tui.core.entries import MessageEntry
+from pi_tui.core.entries import MessageEntry, SessionHeader
 from pi_tui.core.errors import SessionLockedError, StorageError
 from pi_tui.storage.filesystem import FileSystem
-from pi_tui.storage.jsonl import open_session
+from pi_tui.storage.jsonl import create_session, open_session
 from pi_tui.storage.lock import Owner, acquire, judge, lock_path, this_process
 
 Session = Callable[..., Path]
@@ -241,3 +241,113 @@ def test_whether_an_owner_lives(
 def test_this_process_lives() -> None:
     owner = msgspec.structs.replace(this_process(), flock=False)
     assert judge(owner, this_process(), flock_is_free=True) == "alive"
+
+
+# ---------------------------------------------------------------- other names of one file
+
+
+class Mandatory(FileSystem):
+    """A share over SMB: what is locked cannot be read through another descriptor."""
+
+    def __init__(self) -> None:
+        self.locked: dict[int, int] = {}
+
+    def lock(self, fd: int) -> None:
+        super().lock(fd)
+        self.locked[fd] = os.fstat(fd).st_ino
+
+    def close(self, fd: int) -> None:
+        self.locked.pop(fd, None)
+        super().close(fd)
+
+    def read_at(self, fd: int, length_bytes: int, offset: int) -> bytes:
+        if fd not in self.locked and os.fstat(fd).st_ino in self.locked.values():
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return super().read_at(fd, length_bytes, offset)
+
+
+def hard_link(path: Path) -> Path:
+    other = path.parent / "elsewhere" / "other.jsonl"
+    other.parent.mkdir(exist_ok=True)
+    other.hardlink_to(path)
+    return other
+
+
+def test_a_hard_link_meets_the_same_lock(
+    session: Session,
+    line: Callable[..., bytes],
+    holder: Callable[[Path, FileSystem], subprocess.Popen[str]],
+) -> None:
+    path = session(line(1))
+    other = hard_link(path)
+    first = holder(path, FileSystem())
+    with pytest.raises(SessionLockedError, match="another name") as refusal:
+        open_session(other)
+    assert not refusal.value.can_take_over
+    with pytest.raises(SessionLockedError):
+        open_session(other, take_over=True)
+    assert sorted(p.name for p in other.parent.iterdir()) == ["other.jsonl"]
+    reading = open_session(other, read_only=True)
+    assert len(reading.heads) == 1
+    reading.store.close()
+    first.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+    open_session(other).store.close()
+    open_session(path).store.close()
+
+
+def test_a_new_session_is_locked_under_later_names_too(
+    sessions_directory: Path, header: SessionHeader, entry: Callable[..., MessageEntry]
+) -> None:
+    store = create_session(sessions_directory, header)
+    store.append(entry(1))
+    other = hard_link(Path(store.path or ""))
+    with pytest.raises(SessionLockedError):
+        open_session(other)
+    moved = sessions_directory.parent / "moved"
+    store.relocate(str(moved))
+    open_session(other).store.close()
+    with pytest.raises(SessionLockedError):
+        open_session(hard_link(Path(store.path or "")))
+    store.close()
+
+
+def test_the_lock_follows_a_file_that_was_brought_up_to_date(
+    session: Session, head_line: Callable[..., bytes], line: Callable[..., bytes]
+) -> None:
+    path = session(head_line(version=2), line(1), bare=True)
+    opened = open_session(path)
+    with pytest.raises(SessionLockedError):
+        open_session(hard_link(path))
+    opened.store.close()
+
+
+@pytest.mark.parametrize("fs", [NoFlock(), Mandatory()], ids=["no-flock", "smb"])
+def test_where_the_file_itself_cannot_be_locked_it_is_used_all_the_same(
+    session: Session, fs: FileSystem, entry: Callable[..., MessageEntry]
+) -> None:
+    path = session()
+    opened = open_session(path, fs=fs)
+    opened.store.append(entry(1))
+    with pytest.raises(SessionLockedError):
+        open_session(path, fs=fs)
+    reading = open_session(path, read_only=True, fs=fs)
+    assert len(reading.heads) == 1
+    reading.store.close()
+    opened.store.close()
+
+
+def test_a_file_that_may_only_be_read_is_locked_as_far_as_it_goes(session: Session) -> None:
+    path = session()
+
+    class OnlyForReading(FileSystem):
+        def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+            if path.endswith("s.jsonl") and flags & os.O_RDWR:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return super().open(path, flags, mode)
+
+    opened = open_session(path, fs=OnlyForReading())
+    assert "cannot be written" in opened.notices[-1]
+    with pytest.raises(SessionLockedError):
+        open_session(hard_link(path))
+    opened.store.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import stat
 import time
 import tracemalloc
@@ -161,6 +163,40 @@ async def test_the_file_with_everything_has_a_limit_too(make_bench: Any, read_te
     output = await bench.bash("yes | head -c 400000")
     assert "The first 98 kB are in" in read_text(output).split("\n")[0]
     assert Path(output.details["fullOutputPath"]).stat().st_size == 100_000
+
+
+async def test_without_a_word_said_it_is_100_megabytes(bench: Any) -> None:
+    assert bench.options.spill_limit_bytes == 100 * 1024 * 1024
+
+
+async def test_a_nearly_full_disk_is_left_to_the_session(bench: Any, read_text: Any) -> None:
+    keep = bench.options.spill_keep_free_bytes
+    bench.shell.runner.spill.free_bytes = lambda handle: keep + 300_000 - os.fstat(handle).st_size
+    output = await bench.bash("yes | head -c 800000")
+    note = read_text(output).split("\n")[0]
+    assert "The first 293 kB are in" in note
+    assert "more is not kept, because the disk is nearly full" in note
+    assert Path(output.details["fullOutputPath"]).stat().st_size == 300_000
+
+
+async def test_on_a_full_disk_no_file_is_left(bench: Any, read_text: Any) -> None:
+    bench.shell.runner.spill.free_bytes = lambda handle: 0
+    output = await bench.bash("yes | head -c 400000")
+    assert "could not be kept because the disk is nearly full" in read_text(output)
+    assert "fullOutputPath" not in output.details
+    assert list(bench.spill.iterdir()) == []
+
+
+async def test_a_disk_that_fills_up_meanwhile_gets_its_space_back(
+    bench: Any, read_text: Any
+) -> None:
+    def full(handle: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    bench.shell.runner.spill.free_bytes = full
+    output = await bench.bash("yes | head -c 400000")
+    assert "could not be kept (No space left on device)" in read_text(output)
+    assert list(bench.spill.iterdir()) == []
 
 
 async def test_colours_and_other_codes_are_not_in_the_text(bench: Any) -> None:

@@ -66,6 +66,7 @@ class CompactionPreparation(Struct, frozen=True):
     `history` and `turn_prefix` are summarised, in path order; `first_kept_entry_id` and everything
     after it stays. `previous_summary` is the text of the compaction that leads the context.
     `system_message` is what the new entry must carry for the system prompt to survive.
+    `lists_in_details`: the file lists at the end of `previous_summary` are in `files` as well.
     """
 
     first_kept_entry_id: str
@@ -79,6 +80,7 @@ class CompactionPreparation(Struct, frozen=True):
     files: FileLists
     settings: CompactionSettings
     system_message: SystemMessage | None = None
+    lists_in_details: bool = False
 
     @property
     def messages_to_summarize(self) -> tuple[Message, ...]:
@@ -157,6 +159,14 @@ def prepare_compaction(
         files=_files((*history, *turn_prefix), previous),
         settings=settings,
         system_message=projection.system_message,
+        lists_in_details=previous is not None and previous_lists(previous) is not None,
+    )
+
+
+def previous_lists(previous: CompactionEntry) -> dict[str, JSON] | None:
+    """The details of a compaction the product made, which hold its file lists."""
+    return (
+        previous.details if isinstance(previous.details, dict) and not previous.from_hook else None
     )
 
 

@@ -141,8 +141,9 @@ class EditorBuffer:
     # ------------------------------------------------------------ inserting
 
     def insert(self, text: str) -> None:
-        """Insert typed text at the cursor."""
-        self._remember("insert" if len(text) == 1 and not text.isspace() else "insert-blank")
+        """Insert typed text at the cursor; words that came together are one step of undo."""
+        blank = any(character.isspace() for character in text)
+        self._remember("insert-blank" if blank else "insert")
         self._splice(self.cursor, self.cursor, self._protect(text))
 
     def paste(self, text: str) -> None:

@@ -1,12 +1,14 @@
 """Soft-wrapping of the editor's text: from text to rows of cells and back to positions.
 
 Widths are cells, as Rich measures them, so that rows and the terminal agree. A logical line is laid
-out once and kept while it does not change. Control characters are shown, never sent to the screen.
+out once and kept while it is in the text; one that changes is laid out from the change on. Control
+characters are shown, never sent to the screen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from msgspec import Struct
 from rich.cells import cell_len, split_graphemes
@@ -14,7 +16,9 @@ from rich.cells import cell_len, split_graphemes
 from pi_tui.core.sanitise import reveal
 
 TAB = "    "
-_LINES_KEPT = 512
+
+Wrapped: TypeAlias = "tuple[tuple[Cell, ...], ...]"
+"""The rows of one logical line."""
 
 Label = Callable[[str], str | None]
 """The label of an atom character, None for ordinary characters."""
@@ -75,32 +79,52 @@ class EditorLayout:
     def __init__(self, label: Label) -> None:
         self._label = label
         self._width = 0
-        self._cache: dict[str, tuple[tuple[Cell, ...], ...]] = {}
+        self._lines: list[str] = []
+        self._wrapped: dict[str, Wrapped] = {}
 
     def rows(self, text: str, width_cells: int) -> list[Row]:
         """All rows of the text; at least one."""
         width = max(1, width_cells)
-        if width != self._width or len(self._cache) > _LINES_KEPT:
-            self._cache.clear()
+        if width != self._width:
+            self._wrapped.clear()
             self._width = width
+        before, lines = self._wrapped, text.split("\n")
+        self._wrapped = {}
         rows: list[Row] = []
         offset = 0
-        for line in text.split("\n"):
-            wrapped = self._cache.get(line)
+        for number, line in enumerate(lines):
+            wrapped = self._wrapped.get(line) or before.get(line)
             if wrapped is None:
-                wrapped = self._cache[line] = wrap(self._cells(line), width)
-            for number, cells in enumerate(wrapped):
-                last = number == len(wrapped) - 1
+                old = self._lines[number] if number < len(self._lines) else ""
+                wrapped = self._rewrap(old, before.get(old, ()), line)
+            self._wrapped[line] = wrapped
+            for at, cells in enumerate(wrapped):
+                last = at == len(wrapped) - 1
                 start = cells[0].start if cells else 0
                 end = cells[-1].end if cells else 0
                 rows.append(Row(offset + start, offset + end, cells, offset, last))
             offset += len(line) + 1
+        self._lines = lines
         return rows
 
-    def _cells(self, line: str) -> list[Cell]:
+    def _rewrap(self, old: str, wrapped: Wrapped, line: str) -> Wrapped:
+        """Wrap a line that was another one before, keeping the rows the change cannot reach.
+
+        Where a row ends is decided by itself and the word that begins the next one, and what
+        stands before a change may still join with it: two whole rows before it are certain.
+        """
+        changed_at = _common_prefix(old, line) - 1
+        kept = 0
+        while kept + 2 < len(wrapped) and wrapped[kept + 2][0].start <= changed_at:
+            kept += 1
+        start = wrapped[kept][0].start if kept else 0
+        return (*wrapped[:kept], *wrap(self._cells(line, start), self._width))
+
+    def _cells(self, line: str, first: int = 0) -> list[Cell]:
         cells: list[Cell] = []
-        spans, _ = split_graphemes(line)
+        spans, _ = split_graphemes(line[first:] if first else line)
         for start, end, width in spans:
+            start, end = start + first, end + first
             grapheme = line[start:end]
             # A zero-width character after an atom would hide it: atoms stand alone.
             label = self._label(grapheme[0])
@@ -117,7 +141,19 @@ class EditorLayout:
         return cells
 
 
-def wrap(cells: list[Cell], width: int) -> tuple[tuple[Cell, ...], ...]:
+def _common_prefix(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def wrap(cells: list[Cell], width: int) -> Wrapped:
     """Break a line into rows, after a blank where there is one, else anywhere.
 
     Blanks that do not fit hang over the end of the row (they are invisible there).

@@ -3,6 +3,7 @@
 Draws with the Line API and keeps no text of its own: `EditorBuffer` has it. Keys come in through
 `run` and `insert`, called by the input router in the order in which they were pressed; the widget
 has no bindings, because Textual resolves those later than the printable keys of the same read.
+Layout and completion list follow when something asks for them, or once all keys of a read are in.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class PromptEditor(Widget, can_focus=False):
         super().__init__()
         self.buffer = EditorBuffer()
         self.history = PromptHistory()
-        self.menu = CompletionList(menu_rows)
+        self._menu = CompletionList(menu_rows)
         self._style_of = style_of
         self._completers = completers
         self._layout_of = EditorLayout(self._atom_label)
-        self._rows: list[Row] = []
+        self._laid_out: list[Row] = []
+        self._layout_due = self._completion_due = self._settling = False
         self._top = 0
         self._goal_x: int | None = None
         self._jump: bool | None = None
@@ -83,12 +85,14 @@ class PromptEditor(Widget, can_focus=False):
     # ------------------------------------------------------------ input
 
     def insert(self, text: str) -> None:
-        """Take a typed character."""
-        if self._jump is not None:
+        """Take a typed character, or several that came together."""
+        if self._jump is not None and text:
             forward, self._jump = self._jump, None
-            self.buffer.jump(text, forward=forward)
-        else:
+            self.buffer.jump(text[0], forward=forward)
+            text = text[1:]
+        if text:
             self.history.leave()
+            self._goal_x = None
             self.buffer.insert(text)
         self.changed()
 
@@ -96,14 +100,14 @@ class PromptEditor(Widget, can_focus=False):
         """Take pasted text; nothing in it is executed or completed."""
         self.history.leave()
         self.buffer.paste(text)
-        self.menu.close()
+        self._close_menu()
         self.changed(complete=False)
 
     def set_text(self, text: str) -> None:
         """Replace everything."""
         self.history.leave()
         self.buffer.set_text(text)
-        self.menu.close()
+        self._close_menu()
         self.changed(complete=False)
 
     def clear(self) -> None:
@@ -147,16 +151,41 @@ class PromptEditor(Widget, can_focus=False):
         return True
 
     def changed(self, *, complete: bool = True) -> None:
-        """Bring layout, completion list and screen in line with the buffer."""
-        text, cursor = self.buffer.text, self.buffer.cursor
-        if complete and not self.history.walking:
-            completion = self._first(lambda c: c.complete(text, cursor))
-            start = completion.start if completion is not None else 0
-            self.menu.update(completion, text[start:cursor])
-        elif complete:
-            self.menu.close()
-        self._lay_out()
+        """Bring layout, completion list and screen in line with the buffer, soon."""
+        self._layout_due = True
+        self._completion_due = complete
+        if not self.is_attached:
+            self._settle()
+        elif not self._settling:
+            self._settling = True
+            self.call_later(self._settle)
+
+    def _settle(self) -> None:
+        self._settling = False
+        self._complete()
         self._resize()
+
+    @property
+    def menu(self) -> CompletionList:
+        """The completion list for the text as it is now."""
+        self._complete()
+        return self._menu
+
+    def _complete(self) -> None:
+        if not self._completion_due:
+            return
+        self._completion_due = False
+        if self.history.walking:
+            self._menu.close()
+            return
+        text, cursor = self.buffer.text, self.buffer.cursor
+        completion = self._first(lambda c: c.complete(text, cursor))
+        start = completion.start if completion is not None else 0
+        self._menu.update(completion, text[start:cursor])
+
+    def _close_menu(self) -> None:
+        self._completion_due = False
+        self._menu.close()
 
     def _first(self, ask: Callable[[Completer], Completion | None]) -> Completion | None:
         for completer in self._completers:
@@ -290,14 +319,22 @@ class PromptEditor(Widget, can_focus=False):
         atom = self.buffer.atom(character)
         return None if atom is None else atom.label
 
+    @property
+    def _rows(self) -> list[Row]:
+        """The rows of the text as it is now; `_top` holds for them."""
+        if self._layout_due:
+            self._layout_due = False
+            self._lay_out()
+        return self._laid_out
+
     def _lay_out(self) -> None:
         # One column stays free: there the cursor stands behind a full row.
-        self._rows = self._layout_of.rows(self.buffer.text, self.size.width - 1)
-        at = row_of(self._rows, self.buffer.cursor)
+        rows = self._laid_out = self._layout_of.rows(self.buffer.text, self.size.width - 1)
+        at = row_of(rows, self.buffer.cursor)
         shown = self.text_rows
         self._top = min(self._top, at)
         self._top = max(self._top, at - shown + 1)
-        self._top = max(0, min(self._top, len(self._rows) - shown))
+        self._top = max(0, min(self._top, len(rows) - shown))
 
     def _resize(self) -> None:
         height = 2 + min(len(self._rows) or 1, self.text_rows) + self._menu_height()
@@ -325,7 +362,7 @@ class PromptEditor(Widget, can_focus=False):
 
     def on_resize(self, event: events.Resize) -> None:
         event.stop()
-        self._lay_out()
+        self._layout_due = True
         self._resize()
 
     # ------------------------------------------------------------ drawing

@@ -91,7 +91,7 @@ def title_hits(query: Query, rows: Sequence[SessionRow]) -> Iterator[SessionHit]
 
 
 def words_of(error: PiTuiError) -> str:
-    return f"{error.message} {error.hint or ''}".rstrip()
+    return error.text
 
 
 def _end(failure: Exception | None, ended: Callable[[str | None], None]) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from pi_tui.agent.compactor import CompactRequest
-from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
+from pi_tui.agent.navigator import NavigateRequest
 from pi_tui.agent.session import AgentSession
-from pi_tui.commands.tree import comparison_text
+from pi_tui.commands.compaction import tell_compaction
+from pi_tui.commands.tree import show_comparison, tell_navigation
 from pi_tui.commands.ui import CommandUI
-from pi_tui.core.errors import CompactionError, PiTuiError, UsageError
+from pi_tui.core.errors import PiTuiError, UsageError
 from pi_tui.core.events import EntryAppended, Event, LeafMoved, SessionReplaced
 from pi_tui.core.tree_rows import full_text
 from pi_tui.core.tree_shape import TreeFilter
@@ -90,14 +91,15 @@ class TreeNavigator:
             self._opening = False  # a fault on the way must not keep the next one from opening
 
     async def _choose_and_go(self) -> None:
+        host = self._host
         selected: str | None = None
         while True:
             request = await self._show(selected)
             if request is None:
                 return
             selected = request.target_id
-            outcome = await self._host.session.navigate(request)
-            self._tell(outcome)
+            outcome = await host.session.navigate(request)
+            tell_navigation(host.ui, outcome)
             cancelled = request.summarize and outcome.kind == "cancelled"
             if not cancelled or self.is_open:
                 return
@@ -139,15 +141,7 @@ class TreeNavigator:
         return self._state
 
     async def _undo(self) -> None:
-        self._tell(await self._host.session.undo_navigation())
-
-    def _tell(self, outcome: NavigationOutcome) -> None:
-        ui = self._host.ui
-        if outcome.taken_back:
-            ui.set_editor_text("\n\n".join(outcome.taken_back))
-        if outcome.editor_text:
-            ui.set_editor_text(outcome.editor_text)
-        ui.notify("error" if outcome.kind == "failed" else "info", outcome.message)
+        tell_navigation(self._host.ui, await self._host.session.undo_navigation())
 
 
 class SessionActions:
@@ -257,9 +251,15 @@ class SessionActions:
         return "the branch is hidden; nothing was deleted"
 
     def compare(self, a_id: str, b_id: str) -> str:
-        comparison = self._session.branches.compare(a_id, b_id)
-        self._host.ui.show("Two branches", comparison_text(comparison, self._session))
+        self._host.spawn(self._compare(a_id, b_id))
         return ""
+
+    async def _compare(self, a_id: str, b_id: str) -> None:
+        ui = self._host.ui
+        try:
+            await show_comparison(self._session, ui, a_id, b_id)
+        except PiTuiError as error:
+            ui.notify("error", error.text)
 
     # ------------------------------------------------------------ what ends the navigator
 
@@ -282,11 +282,10 @@ class SessionActions:
         try:
             request = CompactRequest("manual", keep_from=entry_id)
             outcome = await self._session.compact(request)
-        except (CompactionError, PiTuiError) as error:
+        except PiTuiError as error:
             ui.notify("error", error.text)
             return
-        if outcome.message:
-            ui.notify("info", outcome.message)
+        tell_compaction(ui, outcome)
 
     def undo(self) -> str:
         self._close()
@@ -294,9 +293,7 @@ class SessionActions:
         return ""
 
     async def _undo(self) -> None:
-        outcome = await self._session.undo_navigation()
-        level = "error" if outcome.kind == "failed" else "info"
-        self._host.ui.notify("error" if level == "error" else "info", outcome.message)
+        tell_navigation(self._host.ui, await self._session.undo_navigation())
 
     def _close(self) -> None:
         if self.panel is not None:

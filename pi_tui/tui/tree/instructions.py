@@ -114,7 +114,7 @@ class InstructionsPanel(Panel[str]):
         try:
             text = await self._edit_externally(self.text)
         except PiTuiError as error:
-            self._problem = sanitise_line(error.message)
+            self._problem = sanitise_line(error.text)
         else:
             if text is not None:
                 self._buffer.set_edited_text(text)

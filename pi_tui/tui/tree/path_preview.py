@@ -32,7 +32,7 @@ class PathPreview:
         try:
             self._pane.show(blocks_of(reader.end()), from_end=True)
         except StorageError as error:
-            self._pane.show([NoticeBlock("problem", "error", error.message)])
+            self._pane.show([NoticeBlock("problem", "error", error.text)])
             return
         if not reader.complete_at_once:
             self._task = asyncio.get_running_loop().create_task(self._beginning(reader))
@@ -49,5 +49,5 @@ class PathPreview:
             entries = await reader.beginning()
             blocks = blocks_of([*entries, *reader.end()])
         except StorageError as error:
-            blocks = [NoticeBlock("problem", "error", error.message), *blocks_of(reader.end())]
+            blocks = [NoticeBlock("problem", "error", error.text), *blocks_of(reader.end())]
         self._pane.set_blocks(blocks, keep_position=True)

@@ -54,7 +54,7 @@ def preview_blocks(tree: SessionTree, entry_id: str, zone: tzinfo | None = None)
         entry = tree.entry(entry_id)
         return [NoticeBlock("facts", "info", facts(tree, entry, zone)), *_body(tree, entry)]
     except StorageError as error:
-        return [NoticeBlock("facts", "error", error.message)]
+        return [NoticeBlock("facts", "error", error.text)]
 
 
 def _body(tree: SessionTree, entry: Entry) -> list[Block]:

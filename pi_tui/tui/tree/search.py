@@ -89,7 +89,7 @@ class TreeSearch:
                 if hits:
                     self._found(hits)
         except UsageError as error:
-            problem = error.message
+            problem = error.text
         self._ended(problem)
 
     def _batch(self, entry_ids: Iterator[str]) -> list[tuple[str, tuple[str, ...]]]:

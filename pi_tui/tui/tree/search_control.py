@@ -86,7 +86,7 @@ class SearchControl:
             query = parse_query(self.line.text)
         except UsageError as error:
             self._search.stop()
-            self.problem = error.message
+            self.problem = error.text
         else:
             self._set_query(query)
         self._show()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -39,7 +40,7 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
 
     def __init__(
         self,
-        preview: Callable[[], NavigationPreview],
+        preview: Callable[[], Awaitable[NavigationPreview]],
         palette: Palette,
         keys: KeyMap,
         *,
@@ -49,18 +50,27 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
         super().__init__("Summarise the branch you leave?", palette, keys)
         self._preview = preview
         self._facts = "counting what is left …"
+        self._counting: asyncio.Task[None] | None = None
         self._at = next(n for n, (kind, _) in enumerate(_ROWS) if kind == chosen)
         self._remember = False
         self._has_instructions = has_instructions
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._count)
+        self.call_after_refresh(self._start_counting)
 
-    def _count(self) -> None:
+    def on_unmount(self) -> None:
+        if self._counting is not None:
+            self._counting.cancel()
+
+    def _start_counting(self) -> None:
+        if self.is_attached:
+            self._counting = asyncio.get_running_loop().create_task(self._count())
+
+    async def _count(self) -> None:
         try:
-            self._facts = branch_facts(self._preview())
+            self._facts = branch_facts(await self._preview())
         except PiTuiError as error:
-            self._facts = error.message
+            self._facts = error.text
         self.refresh()
 
     @property

@@ -23,6 +23,7 @@ from pi_tui.tui.driver import PasteSplitter, map_alt_keys
 from pi_tui.tui.editor.completion import Completion, CompletionItem, CompletionList
 from pi_tui.tui.git_branch import git_branch
 from pi_tui.tui.keys import KeyMap, normalise_key
+from pi_tui.tui.terminal_input import TypedText
 from pi_tui.tui.view_state import (
     FooterFacts,
     FooterPart,
@@ -257,6 +258,8 @@ def parsed(pieces: list[str]) -> list[str]:
                 seen.append(f"paste:{event.text}")
             elif isinstance(event, events.Key):
                 seen.append(event.key)
+            elif isinstance(event, TypedText):
+                seen.extend(event.text)
     return seen
 
 

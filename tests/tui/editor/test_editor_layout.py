@@ -73,3 +73,31 @@ def test_only_the_changed_line_is_laid_out_again() -> None:
     first = made.rows("one\ntwo", 20)
     second = made.rows("one\ntwo!", 20)
     assert first[0].cells is second[0].cells
+
+
+@settings(deadline=None, max_examples=300)
+@given(TEXTS, TEXTS, TEXTS, st.integers(0, 80), st.integers(1, 12))
+def test_a_changed_line_is_laid_out_as_if_it_were_new(
+    text: str, added: str, other: str, at: int, width: int
+) -> None:
+    kept = layout()
+    for version in (text, text[:at] + added + text[at:], text[:at] + text[at + 3 :], other, text):
+        assert kept.rows(version, width) == layout().rows(version, width)
+
+
+def test_typing_a_long_line_costs_the_end_of_it_and_keeps_nothing_old() -> None:
+    measured = 0
+
+    def label(character: str) -> None:
+        nonlocal measured
+        measured += 1
+
+    kept = EditorLayout(label)
+    text = "word " * 2_000
+    kept.rows(text, 80)
+    measured = 0
+    for _ in range(50):
+        text += "x"
+        kept.rows(text, 80)
+    assert measured < 50 * 4 * 80
+    assert list(kept._wrapped) == [text]

@@ -135,7 +135,7 @@ class BranchesDouble:
         self.left_out.discard(entry_id)
         return (entry_id,)
 
-    def compare(self, a_id: str, b_id: str) -> Any:
+    async def compare(self, a_id: str, b_id: str) -> Any:
         return compare_branches(self._session.tree, a_id, b_id, CharsEstimator())
 
 
@@ -179,7 +179,7 @@ class TreeSessionDouble:
             self.emit(LeafMoved(plan.leaf_id, old))
         return NavigationOutcome(kind, self.tree.leaf_id, old, text, message=f"it {kind}")
 
-    def preview_navigation(self, target_id: str) -> NavigationPreview:
+    async def preview_navigation(self, target_id: str) -> NavigationPreview:
         self.previews += 1
         return NavigationPreview(4, 12_345, True)
 
