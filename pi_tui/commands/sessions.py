@@ -141,6 +141,7 @@ class _SessionCommands:
     def _choice(self, row: SessionRow, hit: SessionHit | None = None) -> Choice:
         parts = [
             "1 message" if row.message_count == 1 else f"{row.message_count} messages",
+            *([f"{row.branch_count} branches"] if row.branch_count > 1 else []),
             age_text(time.time_ns() // 1_000_000 - row.modified_ms),
         ]
         if row.cwd and row.cwd != self._library.cwd:

@@ -38,6 +38,7 @@ class SessionRow(Struct, frozen=True):
     modified_ms: int
     size_bytes: int
     parent: str | None = None
+    branch_count: int = 1
 
     @property
     def title(self) -> str:

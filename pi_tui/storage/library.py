@@ -209,6 +209,7 @@ def _row(summary: SessionSummary, cwd_exists: bool) -> SessionRow:
         modified_ms=summary.modified_ms,
         size_bytes=summary.size_bytes,
         parent=summary.parent,
+        branch_count=summary.branch_count,
     )
 
 

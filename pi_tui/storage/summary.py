@@ -38,14 +38,16 @@ class SessionSummary(Struct, frozen=True):
     modified_ms: int
     size_bytes: int
     parent: str | None = None
+    branch_count: int = 1
 
 
 class _Message(Struct, gc=False):
     role: str = ""
 
 
-class _Line(Struct, gc=False):
+class _Line(Struct, gc=False, rename="camel"):
     type: str = ""
+    parent_id: str | None = None
     name: str = ""
     message: _Message | None = None
 
@@ -69,7 +71,7 @@ def summarise(
         header = find_header(fs, fd)
         if header is None:
             return None
-        name, first_text, message_count = _scan(fs, fd, header.end)
+        found_texts = _scan(fs, fd, header.end)
     finally:
         fs.close(fd)
     found = header.value
@@ -77,9 +79,10 @@ def summarise(
         path=path,
         id=found.id,
         cwd=found.cwd,
-        name=name,
-        first_text=first_text,
-        message_count=message_count,
+        name=found_texts.name,
+        first_text=found_texts.first_text,
+        message_count=found_texts.message_count,
+        branch_count=found_texts.branch_count,
         created_ms=timestamp_ms(found.timestamp),
         modified_ms=modified_ms,
         size_bytes=size_bytes,
@@ -87,24 +90,41 @@ def summarise(
     )
 
 
-def _scan(fs: FileSystem, fd: int, offset: int) -> tuple[str | None, str, int]:
-    """Name, first user text and number of messages after the header."""
+class _Contents(Struct, frozen=True):
+    name: str | None
+    first_text: str
+    message_count: int
+    branch_count: int
+
+
+BRANCHING_TYPES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
+"""Entries that make a branch; labels and markers at an earlier place do not."""
+
+
+def _scan(fs: FileSystem, fd: int, offset: int) -> _Contents:
+    """What stands after the header. A branch more for each second child of an entry."""
     decode = msgspec.json.Decoder(_Line).decode
     name: str | None = None
     first_text = ""
     message_count = 0
+    branch_count = 1
+    parents: set[str | None] = set()
     for line in _lines(fs, fd, offset):
         try:
             fields = decode(line)
         except (msgspec.MsgspecError, RecursionError):
             fields = _odd_line(line)
+        if fields.type in BRANCHING_TYPES:
+            if fields.parent_id in parents:
+                branch_count += 1
+            parents.add(fields.parent_id)
         if fields.type == "message":
             message_count += 1
             if not first_text and fields.message is not None and fields.message.role == "user":
                 first_text = _text(line)
         elif fields.type == "session_info":
             name = fields.name.strip()[:TEXT_MAX_CHARS] or None
-    return name, first_text, message_count
+    return _Contents(name, first_text, message_count, branch_count)
 
 
 def _lines(fs: FileSystem, fd: int, offset: int) -> Iterator[bytes]:
@@ -117,7 +137,9 @@ def _odd_line(line: bytes) -> _Line:
     data = _object(line.strip(b"\0 \t\r"))
     kind, name, message = data.get("type"), data.get("name"), data.get("message")
     role = message.get("role") if isinstance(message, dict) else None
+    parent = data.get("parentId")
     return _Line(
+        parent_id=parent if isinstance(parent, str) else None,
         type=kind if isinstance(kind, str) else "",
         name=name if isinstance(name, str) else "",
         message=_Message(role) if isinstance(role, str) else None,

@@ -243,3 +243,18 @@ def test_named_as_a_session_they_are_refused_at_once(odd_names: Path, name: str)
 def test_an_impossible_name_is_no_session(sessions_directory: Path, reference: str) -> None:
     with pytest.raises(SessionNotFoundError):
         find_session(sessions_directory, reference)
+
+
+def test_branches_are_counted_but_not_labels_and_markers(
+    make: Make, sessions_directory: Path, line: Line
+) -> None:
+    make(
+        "tree", "/w", 0,
+        line(1, "root", parentId=None), line(2, "one", parentId="00000001"),
+        line(3, "other", parentId="00000001"), line(4, "third", parentId="00000002"),
+        line(5, "fourth", parentId="00000002"),
+        b'{"type":"label","id":"0000000a","parentId":"00000002","timestamp":"t","targetId":"x"}\n',
+    )  # fmt: skip
+    make("line", "/w", 5)
+    rows = {row.id: row for row in list_sessions(sessions_directory, "/w")}
+    assert (rows["tree"].branch_count, rows["line"].branch_count) == (3, 1)

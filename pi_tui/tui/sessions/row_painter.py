@@ -158,6 +158,8 @@ class SessionPainter:
             self.age(row),
             size_text(row.size_bytes),
         ]
+        if row.branch_count > 1:
+            said.insert(2, f"{row.branch_count} branches")
         if self._is_open(row):
             said.append("open here")
         elif row.cwd != self._here and row.cwd_exists:
