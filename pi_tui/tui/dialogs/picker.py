@@ -33,6 +33,7 @@ class Picker(Panel[str]):
         self._current = current
         self._query = ""
         self._shown = list(self._choices)
+        self._label_cells = _widest(self._shown)
         self._at = next((n for n, c in enumerate(choices) if c.value == current), 0)
         self._top = 0
 
@@ -89,6 +90,7 @@ class Picker(Panel[str]):
         ]
         ranked.sort(key=lambda row: row[:2])
         self._shown = [choice for _, _, choice in ranked]
+        self._label_cells = _widest(self._shown)
         if words:
             self._at = 0
         else:
@@ -136,7 +138,7 @@ class Picker(Panel[str]):
         choice = self._shown[number]
         chosen = number == self._at
         label = sanitise_line(choice.label)
-        column = min(max(cell_len(sanitise_line(c.label)) for c in self._shown), width * 2 // 3)
+        column = min(self._label_cells, width * 2 // 3)
         name = ink("accent") if chosen else ink("text")
         mark = " ✓" if choice.value == self._current else "  "
         left = Strip([Segment("› " if chosen else "  ", name), Segment(label, name)])
@@ -147,6 +149,10 @@ class Picker(Panel[str]):
                 Strip([Segment("  " + sanitise_line(choice.detail), ink("dim"))]),
             ]
         )
+
+
+def _widest(choices: Sequence[Choice]) -> int:
+    return max((cell_len(sanitise_line(choice.label)) for choice in choices), default=0)
 
 
 def _rank(words: Sequence[str], choice: Choice) -> int | None:

@@ -22,6 +22,7 @@ class Question(Panel[bool]):
         super().__init__(title, palette, keys)
         self._text = reveal(text)
         self._layout_of = EditorLayout(lambda character: None)
+        self._laid_out: tuple[int, list[str]] = (0, [])
         self._yes = False
         self._top = 0
 
@@ -33,9 +34,12 @@ class Question(Panel[bool]):
         return len(self._lines()) + 1
 
     def _lines(self) -> list[str]:
-        width = self.size.width or self.app.size.width
-        rows = self._layout_of.rows(self._text, max(10, width - 2))
-        return ["".join(cell.shown for cell in row.cells) for row in rows]
+        """The text as lines; asked for by each line drawn, so the answer is kept."""
+        width = max(10, (self.size.width or self.app.size.width) - 2)
+        if self._laid_out[0] != width:
+            rows = self._layout_of.rows(self._text, width)
+            self._laid_out = width, ["".join(c.shown for c in row.cells) for row in rows]
+        return self._laid_out[1]
 
     def key(self, name: str, character: str | None) -> None:
         if character in ("y", "Y"):

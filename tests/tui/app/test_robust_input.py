@@ -311,3 +311,32 @@ async def test_no_color_draws_without_colours(bench: Make, monkeypatch: pytest.M
                 style = segment.style
                 assert style is None or (style.color is None and style.bgcolor is None)
         assert b.app.screen.get_component_rich_style("screen--selection").reverse
+
+
+async def test_a_long_question_and_a_long_list_are_measured_once(
+    bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = bench()
+    measured = []
+    monkeypatch.setattr(
+        "pi_tui.tui.dialogs.picker.sanitise_line", lambda text: measured.append(text) or text
+    )
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        b.app.spawn(b.app.ui.choose("Choose", [Choice(f"v{n}", f"l{n}") for n in range(3_000)]))
+        await pilot.pause(0.05)
+        one_read(b.app, "<down>", "<down>")
+        await pilot.pause(0.05)
+        assert "› l2" in b.screen and len(measured) < 2 * 3_000
+        one_read(b.app, "<escape>")
+        await pilot.pause(0.05)
+        b.app.spawn(b.app.ui.confirm("Sure?", "line\n" * 3_000))
+        await pilot.pause(0.05)
+        layouts = []
+        layout = b.app._panel._layout_of
+        lay_out = layout.rows
+        monkeypatch.setattr(
+            layout, "rows", lambda text, width: layouts.append(1) or lay_out(text, width)
+        )
+        one_read(b.app, "<down>", "<pagedown>")
+        await pilot.pause(0.05)
+        assert "more lines below" in b.screen and not layouts
