@@ -21,10 +21,12 @@ from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.leaving import LeavingGate
 from pi_tui.agent.loop import RunLoop, RunSettings
+from pi_tui.agent.manual_compaction import ManualCompaction
 from pi_tui.agent.navigator import Navigator
 from pi_tui.agent.queues import DeliveryMode, MessageQueues
 from pi_tui.agent.recovery import Recovery
 from pi_tui.agent.retry_policy import RetryPolicy
+from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.shell_commands import ShellCommands
 from pi_tui.agent.summariser import Source, Summariser, SummaryAsker
 from pi_tui.agent.tool_batch import ToolRunner
@@ -109,14 +111,20 @@ class SessionState(Struct, frozen=True):
 
 
 class SessionParts(Struct, frozen=True):
-    """The parts a session delegates to."""
+    """The parts a session delegates to.
+
+    `refuse_changes` raises UsageError where no entry may be appended by a command: the session is
+    for reading only or is being left, or a move in the tree is under way.
+    """
 
     hooks: HookRunner
     shell: ShellCommands
     compaction: CompactionControl
+    manual: ManualCompaction
     worker: Worker
     navigator: Navigator
     branches: BranchTools
+    refuse_changes: Callable[[], None]
 
 
 def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
@@ -151,12 +159,21 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         set_activity=state.set_activity,
     )
 
-    def refuse_meanwhile() -> None:
+    def refuse_changes() -> None:
+        refuse_read_only(state.journal().store)
         state.gate.refuse()
         navigator.refuse_meanwhile()
 
-    branches = BranchTools(state.journal, world.estimator, refuse_meanwhile)
-    return SessionParts(hooks, shell, compaction, worker, navigator, branches)
+    branches = BranchTools(state.journal, world.estimator, refuse_changes)
+    manual = ManualCompaction(
+        compaction=compaction,
+        worker=worker,
+        journal=state.journal,
+        refuse_changes=refuse_changes,
+    )
+    return SessionParts(
+        hooks, shell, compaction, manual, worker, navigator, branches, refuse_changes
+    )
 
 
 def _asker(world: AgentWorld, state: SessionState, source: Source, session_id: str) -> SummaryAsker:

@@ -14,7 +14,6 @@ from typing import TypeVar
 from pi_tui.agent.branch_comparison import BranchComparison, compare_branches
 from pi_tui.agent.counting import count_in_thread
 from pi_tui.agent.journal import Journal
-from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.tree_dump import tree_dump
 from pi_tui.core.context_edits import EditRefusal, RefusedEdit, plan_context_edit
 from pi_tui.core.entries import (
@@ -51,18 +50,18 @@ _REFUSALS: dict[EditRefusal, str] = {
 class BranchTools:
     """Works on the entries of one session at a time.
 
-    `refuse_meanwhile` raises UsageError at moments when nothing may be appended.
+    `refuse_changes` raises UsageError where nothing may be appended.
     """
 
     def __init__(
         self,
         journal: Callable[[], Journal],
         estimator: TokenEstimator,
-        refuse_meanwhile: Callable[[], None],
+        refuse_changes: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._estimator = estimator
-        self._refuse_meanwhile = refuse_meanwhile
+        self._refuse_changes = refuse_changes
         self._hidden = _HiddenBranches()
 
     # ------------------------------------------------------------ finding and reading
@@ -203,8 +202,7 @@ class BranchTools:
         An entry inside a hidden branch means that branch. Raises UsageError when none is hidden.
         """
         journal = self._journal()
-        refuse_read_only(journal.store)
-        self._refuse_meanwhile()
+        self._refuse_changes()
         hidden = self.hidden
         shown: Iterable[str] = sorted(hidden)
         if entry_id is not None:
@@ -225,8 +223,7 @@ class BranchTools:
 
     def _writable(self, entry_id: str) -> Journal:
         journal = self._journal()
-        refuse_read_only(journal.store)
-        self._refuse_meanwhile()
+        self._refuse_changes()
         if entry_id not in journal.tree:
             raise UsageError(f"there is no entry {entry_id!r}; /tree shows the ids")
         return journal

@@ -52,12 +52,9 @@ from pi_tui.core.protocols import (
     TokenEstimator,
     Tool,
 )
-from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
 
 __all__ = ["AgentSession", "ReplaceReason"]
-
-STILL_WORKING = "the agent is working; wait until it settles, or stop it with Escape"
 
 
 class AgentSession:
@@ -175,10 +172,6 @@ class AgentSession:
                     return entry.message
         return None
 
-    def transcript(self) -> list[Block]:
-        """The blocks of the current path."""
-        return blocks_of(self.tree.path())
-
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Get every event from now on, in order; the returned function ends that."""
         return self._bus.subscribe(listener)
@@ -255,11 +248,6 @@ class AgentSession:
         refuse_read_only(self.store)
         self._gate.refuse()
 
-    def _refuse_changes(self) -> None:
-        """Raise UsageError where no entry may be appended by a command."""
-        self._refuse_work()
-        self._navigator.refuse_meanwhile()
-
     def _tell_refusal(self) -> bool:
         try:
             self._refuse_work()
@@ -275,25 +263,8 @@ class AgentSession:
     # ------------------------------------------------------------ compaction
 
     async def compact(self, request: CompactRequest) -> CompactionOutcome:
-        """Compact now, or at the next safe point of a running turn.
-
-        With nothing to compact a running turn is left alone. Raises CompactionError while another
-        compaction runs or waits, or for an entry nothing can be kept from; UsageError where nothing
-        may be changed. What else goes wrong is told by CompactionEnd and in the outcome.
-        """
-        self._refuse_changes()
-        self._compaction.refuse_second()
-        if self._worker.busy:
-            journal = self._journal
-            preview = await self._compaction.preview(request)
-            if journal is not self._journal:
-                raise UsageError("another session was opened meanwhile; nothing was compacted")
-            self._refuse_changes()
-            if isinstance(preview, CompactionOutcome):
-                return preview
-        if self._is_working():  # the run may have ended while the preview was made
-            return await self._compaction.at_safe_point(request)
-        return await asyncio.shield(self._worker.start_compaction(request))
+        """Compact now, or at the next safe point of a run; see `agent.manual_compaction`."""
+        return await self._parts.manual.compact(request)
 
     async def preview_compaction(
         self, request: CompactRequest
@@ -302,22 +273,11 @@ class AgentSession:
         return await self._compaction.preview(request)
 
     def undo_compaction(self) -> int:
-        """Go back to the state before the newest compaction of this branch, by moving the leaf.
+        """Go back to before the newest compaction of this branch, by moving the leaf.
 
-        Returns how many messages came after it; they stay on the branch that is left. Raises
-        UsageError while the agent works or when there is none.
+        Returns how many messages came after it. Raises UsageError.
         """
-        self._refuse_work()
-        if self._is_working():
-            raise UsageError(STILL_WORKING)
-        later = 0
-        for entry_id in reversed(self.tree.path_ids()):
-            head = self.tree.head(entry_id)
-            if head.type == "compaction":
-                self._journal.move_leaf(self.tree.parent(entry_id))
-                return later
-            later += head.role not in ("", "system")
-        raise UsageError("there is no compaction on this branch")
+        return self._parts.manual.undo()
 
     def compactions(self) -> tuple[CompactionRecord, ...]:
         """How the compactions of the whole session went, in order of time; failed ones too."""
@@ -329,7 +289,7 @@ class AgentSession:
         Returns the id. Raises UsageError for an id that is not on the branch, and while nothing may
         be changed.
         """
-        self._refuse_changes()
+        self._parts.refuse_changes()
         entry_id = pin_target(self.tree, entry_id, pinned=pinned)
         self._journal.pin(entry_id, pinned=pinned)
         return entry_id
@@ -410,7 +370,7 @@ class AgentSession:
 
         Raises UsageError while nothing may be changed.
         """
-        self._refuse_changes()
+        self._parts.refuse_changes()
         self._journal.session_info(" ".join(name.split()))
         self._bus.emit(SessionInfoChanged(self.name))
 

@@ -57,16 +57,9 @@ class CommandRegistry:
             raise ValueError(f"the command /{command.name} is registered twice")
         self._commands[command.name] = command
 
-    def __iter__(self) -> Iterable[Command]:
-        return iter(self._commands.values())
-
     def commands(self) -> Sequence[Command]:
         """The visible commands, in the order they were registered."""
         return tuple(c for c in self._commands.values() if not c.hidden)
-
-    def get(self, name: str) -> Command | None:
-        """The command of that name, hidden ones included."""
-        return self._commands.get(name)
 
     def is_command(self, text: str) -> bool:
         """True when the text is a command line, known or not."""

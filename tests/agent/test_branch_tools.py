@@ -246,7 +246,7 @@ async def test_two_branches_side_by_side(rig, gated_tool):
     assert own.changed_by_both == ()
 
 
-def test_branches_without_a_common_root(rig):
+async def test_branches_without_a_common_root(rig):
     first = rig.store_message(UserMessage("x", 0), "aaaaaaaa")
     rig.store.entries.append(
         MessageEntry(
@@ -318,7 +318,7 @@ async def test_texts_of_the_dump_are_short_safe_lines(rig, gated_tool):
     assert all(len(text) <= 160 and "\n" not in text and "\x1b" not in text for text in texts)
 
 
-def test_a_chain_of_many_entries_is_no_problem(rig):
+async def test_a_chain_of_many_entries_is_no_problem(rig):
     rig.store_talk(1)
     session = rig.session()
     for number in range(3_000):

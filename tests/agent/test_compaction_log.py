@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -14,6 +15,7 @@ from pi_tui.core.compaction.files import FileLists, file_lists_text
 from pi_tui.core.compaction.parts import bounded_text, fitting_lists_text, high_tokens, summary_room
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.compaction.prompts import instructions, request_text, without_file_lists
+from pi_tui.core.events import Notice
 from pi_tui.core.messages import AssistantMessage, ImageContent, TextContent, UserMessage
 from pi_tui.core.models import Model
 from pi_tui.core.tokens import CharsEstimator
@@ -59,14 +61,28 @@ async def test_a_failure_is_logged_with_its_words(rig, tmp_path):
     assert "without any text" in end["errorMessage"] and end["tokensBefore"] > 1000
 
 
-async def test_a_log_that_cannot_be_written_disturbs_nothing(rig, tmp_path):
+async def test_a_log_that_cannot_be_written_any_more_says_so_once(rig, tmp_path):
     rig.store_talk(15)
     rig.provider.add("notes")
     session = rig.session()
-    log = CompactionLog(tmp_path / "missing" / "log.jsonl")
-    session.subscribe(log)
+    path = tmp_path / "logs" / "log.jsonl"
+    path.parent.mkdir()
+    session.subscribe(CompactionLog(path, lambda text: session.tell("warning", text)))
+    path.unlink()
+    path.parent.rmdir()
     assert (await session.compact(structs.replace(MANUAL, keep_tokens=400))).kind == "done"
-    assert isinstance(log.failure, OSError)
+    (notice,) = rig.of(Notice)
+    assert notice.level == "warning" and str(path) in notice.text and "No such file" in notice.text
+
+
+def test_the_log_is_opened_at_once_for_its_owner_alone(tmp_path):
+    path = tmp_path / "log.jsonl"
+    CompactionLog(path, print)
+    assert path.read_bytes() == b"" and path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(tmp_path / "pipe")
+    for bad in (tmp_path, tmp_path / "missing" / "log", tmp_path / "pipe"):
+        with pytest.raises(OSError):
+            CompactionLog(bad, print)
 
 
 # ---------------------------------------------------------------- the estimator

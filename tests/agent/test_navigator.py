@@ -45,6 +45,7 @@ from pi_tui.core.models import Model
 from pi_tui.core.pairing import check_pairing
 from pi_tui.core.projection import convert_to_llm, project
 from pi_tui.core.protocols import OpenedSession
+from pi_tui.core.transcript import blocks_of
 from pi_tui.providers.scripted import Call, Gate, Text, Thinking, reply
 from pi_tui.storage.jsonl import create_session, open_session
 
@@ -111,7 +112,7 @@ async def test_the_first_user_message_leads_to_the_system_entry(rig):
     session = await talk(rig, ("one", "1"))
     outcome = await session.navigate(to(entry_of(session, "one")))
     assert session.tree.head(outcome.new_leaf_id).role == "system"
-    assert session.transcript() == []
+    assert blocks_of(session.tree.path()) == []
     rig.provider.add("1b")
     await session.prompt("other")
     assert request_texts(rig.provider.requests[-1]) == ["other"]

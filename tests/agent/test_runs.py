@@ -565,3 +565,26 @@ async def test_a_message_written_while_stopping_can_be_taken_back(rig):
     assert session.take_back_queue() == ["after"]
     await session.wait_idle()
     assert len(rig.provider.requests) == 1
+
+
+async def test_a_command_that_breaks_is_ended_and_told(rig):
+    """A fault in the shell itself: its block must not run for ever, and the next one must work."""
+    run = rig.shell.run
+
+    async def broken(command, cwd, on_output):
+        raise RuntimeError("boom")
+
+    rig.shell.run = broken
+    session = rig.session()
+    assert session.start_shell("ls", excluded=False)
+    await session.wait_idle()
+    assert len(rig.of(BashExecutionEnd)) == 1
+    message = rig.store.entries[-1].message
+    assert (message.command, message.exit_code, message.cancelled) == ("ls", None, False)
+    assert "RuntimeError: boom" in message.output
+    assert [n.level for n in rig.of(Notice)] == ["error"]
+    rig.shell.run = run
+    rig.shell.gate.set()
+    assert session.start_shell("ls", excluded=False)
+    await session.wait_idle()
+    assert rig.store.entries[-1].message.output == "done"

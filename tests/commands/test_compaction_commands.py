@@ -183,7 +183,7 @@ async def test_nothing_to_compact_names_the_way(desk):
     desk.answers.append("short")
     await desk.session.prompt("short")
     await desk.run("/compact")
-    assert desk.notice[0] == "error" and "--keep" in desk.notice[1]
+    assert desk.notice[0] == "info" and "--keep" in desk.notice[1]
     assert len(desk.provider.requests) == 1
 
 

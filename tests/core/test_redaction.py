@@ -1,4 +1,4 @@
-"""Keys in texts that leave the program: what is found, what is left alone, and how long it takes."""
+"""Keys in texts that leave the program: what is found, what stays, and how long it takes."""
 
 from __future__ import annotations
 

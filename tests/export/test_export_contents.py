@@ -127,6 +127,24 @@ def test_markdown_holds_the_current_branch(rig: Any, story: list[dict[str, Any]]
     assert "2 entries of the session are not on this branch" in text
 
 
+@pytest.mark.parametrize("name", ["out.md", "out.html"])
+def test_both_formats_say_what_is_missing(
+    rig: Any, story: list[dict[str, Any]], message: Any, name: str
+) -> None:
+    prompts = [message("system", "", sections={"cwd": "/x"}) for _ in range(2)]
+    secret = message("user", f"{KEYS[0]} and {KEYS[1]}")
+    text = rig.export(*prompts, *story[:3], *story[-2:], secret, name=name).replace("\\", "")
+    for said in (
+        "2 system prompts were left out.",
+        "1 !! command was left out.",
+        "2 keys were masked.",
+    ):
+        assert said in text
+    assert (rig.report.masked_keys, rig.report.commands_left_out) == (2, 1)
+    whole = rig.export(message("user", "hello"), name=f"whole-{name}")
+    assert "left out" not in whole and "masked" not in whole
+
+
 @pytest.mark.parametrize("text", ["```\n# not mine", "````\nx\n```", "``````", "~~~\n```", ""])
 def test_no_text_ends_its_fence(text: str) -> None:
     tokens = MarkdownIt("commonmark").parse(fenced(text) + "\n\n# mine")
