@@ -304,7 +304,8 @@ class PiTuiApp(App[None], inherit_bindings=False):
         try:
             beginning = blocks_of(await reader.beginning())
         except StorageError as error:
-            self.live.notice("error", error.text)
+            if rebuild is self._shown_path and rebuild.tree is self.session.tree:
+                self.live.notice("error", error.text)  # else its session was left and closed
             return
         while self.live.streaming:
             await self.session.wait_idle()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
 import pi_tui
 from pi_tui.agent.compaction_plan import CompactRequest
+from pi_tui.core.compaction.files import FileLists
 from pi_tui.core.compaction.prepare import CompactionPreparation, CompactionSettings
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import CompactionEnd, EntryAppended, Notice
-from pi_tui.core.messages import UserMessage
+from pi_tui.core.messages import UserMessage, text_of
 from pi_tui.providers.scripted import Gate, reply
 
 MANUAL = CompactRequest("manual", instructions="FOCUS")
@@ -293,3 +295,31 @@ async def test_an_abort_signal_ends_a_summary(talked):
     with pytest.raises(Aborted):
         await work
     assert talked.provider.active == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_an_extensions_summary_treats_file_lists_as_the_product_does(rig, known):
+    """Lists that are in the details are appended anew; an extension's own stay in its text."""
+    rig.store_talk(15)
+    made = []
+
+    async def own(payload):
+        lists = "\n\n<read-files>\nold.py\n</read-files>"
+        preparation = structs.replace(
+            payload.preparation,
+            previous_summary=f"before{lists}",
+            lists_in_details=known,
+            files=FileLists(("old.py",), ()),
+        )
+        by = pi_tui.SummaryModel(session.models, session.model)
+        made.append(await pi_tui.compact(preparation, by))
+        return {"cancel": True}
+
+    session = rig.session()
+    session.hooks.on("session_before_compact", own)
+    rig.provider.add("notes")
+    await session.compact(CompactRequest("manual", keep_tokens=400))
+    (request,) = rig.summary_requests
+    asked = text_of(request.messages[0].content)
+    assert "before" in asked and ("<read-files>" in asked) is not known
+    assert made[0]["summary"].count("<read-files>") == 1

@@ -11,6 +11,7 @@ from pi_tui.core.events import (
     AgentSettled,
     AutoRetryEnd,
     AutoRetryStart,
+    BashExecutionEnd,
     EntryAppended,
     MessageEnd,
     Notice,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.sessions import age_text, session_commands, user_messages
 from pi_tui.commands.ui import Choice
 from pi_tui.core.entries import SessionHeader
+from pi_tui.core.errors import StorageError
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import OpenedSession, ShellOutcome
 from pi_tui.core.tokens import CharsEstimator
@@ -421,3 +424,108 @@ async def test_export_masks_unless_told(desk: Desk) -> None:
 )
 def test_ages(age_ms: int, text: str) -> None:
     assert age_text(age_ms) == text
+
+
+# ---------------------------------------------------------------- while a copy is written
+
+
+@pytest.mark.parametrize("line", ["/fork 2", "/clone"])
+async def test_a_prompt_sent_while_a_copy_is_written_is_refused(
+    desk: Desk, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would run in the session that is left, and be stopped."""
+    await desk.session.prompt("one")
+    await desk.session.prompt("two")
+    writing, written = threading.Event(), threading.Event()
+    fork = desk.library.fork
+
+    def slow(*arguments: Any) -> OpenedSession:
+        writing.set()
+        assert written.wait(10)
+        return fork(*arguments)
+
+    monkeypatch.setattr(desk.library, "fork", slow)
+    copying = asyncio.ensure_future(desk.run(line))
+    while not writing.is_set():
+        await asyncio.sleep(0.001)
+    asked = len(desk.provider.requests)
+    assert desk.session.submit("lost?") == "refused"
+    other = Person()
+    await desk.registry.run("/clone", desk.session, other)
+    assert "already" in other.errors[0]
+    written.set()
+    await copying
+    assert len(desk.provider.requests) == asked
+    await desk.session.prompt("three")
+    assert spoken(desk)[-1] == "three"
+
+
+async def test_a_copy_that_fails_gives_the_session_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.session.prompt("one")
+    path = desk.session.store.path
+
+    def full(*arguments: Any) -> OpenedSession:
+        raise StorageError("the disk is full", hint="Free some space.")
+
+    monkeypatch.setattr(desk.library, "fork", full)
+    await desk.run("/clone")
+    assert desk.person.errors == ["the disk is full. Free some space."]
+    await desk.session.prompt("two")
+    assert desk.session.store.path == path and spoken(desk) == ["one", "two"]
+
+
+async def test_a_session_that_cannot_be_gone_to_is_closed_in_a_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await desk.stored("about roses")
+    opened = desk.library.open(str(path))
+    closed: list[threading.Thread] = []
+    close = opened.store.close
+
+    def note() -> None:
+        closed.append(threading.current_thread())
+        close()
+
+    def broken(entry_id: str) -> Any:
+        raise StorageError("it cannot be read", hint="Look at the disk.")
+
+    monkeypatch.setattr(opened.store, "close", note)
+    monkeypatch.setattr(opened.store, "load", broken)
+    monkeypatch.setattr(desk.library, "open", lambda path: opened)
+    before = desk.session.store
+    await desk.run(f"/resume {path}")
+    assert desk.person.errors == ["it cannot be read. Look at the disk."]
+    assert desk.session.store is before
+    assert len(closed) == 1 and closed[0] is not threading.current_thread()
+
+
+async def test_another_session_opened_while_a_fork_is_chosen_ends_it(desk: Desk) -> None:
+    await desk.session.prompt("one")
+    choose = desk.person.choose
+
+    async def meanwhile(*arguments: Any) -> str | None:
+        await desk.session.new_session()
+        return await choose(*arguments)
+
+    desk.person.choose = meanwhile  # type: ignore[method-assign]
+    await desk.run("/fork", "one")
+    assert "another session was opened" in desk.person.errors[0]
+
+
+async def test_messages_to_fork_from_are_read_in_a_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await desk.stored("one", "two")
+    await desk.run(f"/resume {path}")
+    readers: set[threading.Thread] = set()
+    load = desk.session.store.load
+
+    def note(entry_id: str) -> Any:
+        readers.add(threading.current_thread())
+        return load(entry_id)
+
+    monkeypatch.setattr(desk.session.store, "load", note)
+    await desk.run("/fork", None)
+    assert readers and threading.current_thread() not in readers

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.commands.builtin import builtin_registry
-from pi_tui.commands.tree import parse_tree
+from pi_tui.commands.tree import parse_tree, tell_navigation
 from pi_tui.commands.ui import Choice
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
 from pi_tui.core.entries import BranchSummaryEntry, SessionHeader
 from pi_tui.core.errors import UsageError
-from pi_tui.core.messages import text_of
+from pi_tui.core.messages import ImageContent, text_of
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import OpenedSession, ShellOutcome, Tool
 from pi_tui.core.tokens import CharsEstimator
@@ -365,3 +368,76 @@ async def test_a_message_is_left_out_and_taken_back(desk):
     assert await desk.type(f"/restore {asked}") == ("info", f"back in the context: {asked}")
     assert (await desk.type(f"/restore {asked}"))[0] == "error"
     assert (await desk.type("/omit"))[0] == "error"
+
+
+# ---------------------------------------------------------------- what waited comes back
+
+
+class EditorScreen(Screen):
+    """A front end whose editor holds images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drafts: list[Draft] = []
+
+    def put_back(self, drafts: Sequence[Draft]) -> None:
+        self.drafts.extend(drafts)
+
+
+CAT = ImageContent("Y2F0", "image/png")
+WAITED = (Draft("first", (CAT, CAT)), Draft("second"))
+
+
+def test_drafts_go_where_images_can_be_kept():
+    screen = EditorScreen()
+    tell_navigation(screen, NavigationOutcome("moved", None, None, message="m", taken_back=WAITED))
+    assert tuple(screen.drafts) == WAITED and screen.editor == []
+    assert screen.said == [("info", "m")]
+
+
+def test_elsewhere_their_text_is_kept_and_the_loss_is_told():
+    screen = Screen()
+    outcome = NavigationOutcome("failed", None, None, "chosen", message="m", taken_back=WAITED)
+    tell_navigation(screen, outcome)
+    assert screen.editor == ["first\n\nsecond", "chosen"]
+    assert screen.said == [
+        ("warning", "2 images of messages that were not sent cannot be kept here"),
+        ("error", "m"),
+    ]
+
+
+@pytest.mark.parametrize("line", ["/tree --undo", "/tree PLACE"])
+async def test_messages_that_waited_for_the_stopped_turn_come_back(desk, line):
+    first = await desk.say("one", "1")
+    await desk.say("two", "2")
+    await desk.session.navigate(NavigateRequest(first))
+    gate = Gate()
+    desk.provider.add(reply("half", gate))
+    desk.session.submit("three")
+    await gate.reached.wait()
+    desk.session.submit("precious", images=(CAT,))
+    desk.screen = EditorScreen()
+    await desk.type(line.replace("PLACE", first))
+    assert desk.screen.drafts == [Draft("precious", (CAT,))]
+
+
+async def test_labels_and_comparisons_are_read_in_a_thread(desk, monkeypatch):
+    first = await desk.say("one", "1")
+    second = await desk.say("two", "2")
+    desk.session.set_label(first, "place")
+    readers = set()
+    load = desk.session.store.load
+
+    def note(entry_id):
+        readers.add(threading.current_thread())
+        return load(entry_id)
+
+    monkeypatch.setattr(desk.session.store, "load", note)
+    for line in ("/tree --dump", "/label", f"/compare {first} {second}"):
+        readers.clear()
+        # What a tree has decoded already is not read again; a session that was resumed has nothing.
+        desk.session.tree._decoded.clear()
+        await desk.type(line)
+        if line.startswith("/compare"):  # the line about the entry both come from is one entry
+            readers.discard(threading.current_thread())
+        assert readers and threading.current_thread() not in readers

@@ -1,10 +1,18 @@
 """From Enter to the new place: the questions, each step back, and what ends in the editor."""
 
+import asyncio
+
 import pytest
 
-from pi_tui.agent.navigator import NavigationPreview
+from pi_tui.agent.compaction_plan import CompactionOutcome
+from pi_tui.agent.navigator import NavigationOutcome, NavigationPreview
+from pi_tui.agent.queues import Draft
+from pi_tui.core.errors import StorageError
 from pi_tui.core.events import SessionReplaced
+from pi_tui.core.messages import ImageContent
 from pi_tui.tui.tree.summary_choice import branch_facts
+
+WAITED = (Draft("precious", (ImageContent("Y2F0", "image/png"),)),)
 
 
 async def choose(desk, entry_id):
@@ -142,6 +150,78 @@ async def test_another_session_closes_it(open_tree):
         desk.session.emit(SessionReplaced("new"))
         await desk.pilot.pause()
         assert desk.panel is None
+
+
+@pytest.mark.parametrize("way", ["the key", "the app"])
+async def test_undoing_a_move_brings_waiting_messages_back(open_tree, way):
+    async with open_tree() as desk:
+
+        async def undo():
+            return NavigationOutcome("moved", None, None, message="back", taken_back=WAITED)
+
+        desk.session.undo_navigation = undo
+        if way == "the key":
+            desk.app.panels[0].actions.undo()
+        else:
+            desk.app.navigator.undo()
+        await desk.pilot.pause()
+        assert desk.ui.editor_texts == ["precious"]
+        assert desk.ui.notices[-1] == ("info", "back")
+        assert "an image" in desk.ui.notices[0][1]
+
+
+async def test_a_move_brings_them_back_too(open_tree):
+    async with open_tree() as desk:
+
+        async def navigate(request):
+            return NavigationOutcome("moved", None, None, message="there", taken_back=WAITED)
+
+        desk.session.navigate = navigate
+        desk.session.branch_skip_prompt = True
+        await choose(desk, "a3")
+        assert desk.ui.editor_texts == ["precious"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [("nothing", [("info", "why")]), ("failed", []), ("done", [])]
+)
+async def test_only_a_compaction_with_nothing_to_do_is_told_here(open_tree, kind, told):
+    """What was done or failed is told by the events of the compaction."""
+    async with open_tree() as desk:
+
+        async def compact(request):
+            return CompactionOutcome(kind, message="why")
+
+        desk.session.compact = compact
+        desk.app.panels[0].actions.compact(desk.session.tree.leaf_id)
+        await desk.pilot.pause()
+        assert desk.ui.notices == told
+
+
+async def test_the_question_is_there_before_its_facts(open_tree):
+    """Counting goes on beside the keys, ends with the question, and its failure is told whole."""
+    async with open_tree() as desk:
+        counted, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def preview(target_id):
+            try:
+                await counted.wait()
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+            raise StorageError("an entry is gone", hint="Open it again.")
+
+        desk.session.preview_navigation = preview
+        await choose(desk, "a3")
+        await desk.pilot.pause()
+        assert "counting what is left" in desk.screen
+        await desk.press("escape")
+        await desk.pilot.pause()
+        assert cancelled.is_set()
+        counted.set()
+        await choose(desk, "a3")
+        await desk.pilot.pause()
+        assert "an entry is gone. Open it again." in desk.screen
 
 
 def test_what_is_left_is_said_in_one_line():
