@@ -49,11 +49,11 @@ class OpeningPlan(Struct, frozen=True):
         if self.kind == "gone":
             return UsageError(
                 f"the session belongs to {shown_recorded}, which does not exist any more",
-                hint=f"Fork it for {shown_here}, or open it with a screen, which asks what to do.",
+                hint="Open it with the screen (pi-tui --session …), which asks what to do.",
             )
         return UsageError(
             f"the session belongs to {shown_recorded}, not to {shown_here}",
-            hint="Change to that directory, or fork the session for this one.",
+            hint="Change to that directory, or open it with the screen, which offers a fork.",
         )
 
 

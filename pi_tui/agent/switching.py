@@ -80,6 +80,7 @@ class Switching:
         self._worker = parts.worker
         self._compaction = parts.compaction
         self._change: asyncio.Future[None] | None = None
+        self._to_tell: list[Notice] = []
 
     @property
     def working(self) -> bool:
@@ -101,9 +102,14 @@ class Switching:
         """
         with self._gate.held():
             await self._stop()
-            for line in self._unsent():
-                self._bus.emit(Notice("warning", line))
-            yield
+            self._to_tell += [Notice("warning", line) for line in self._unsent()]
+            try:
+                yield
+            finally:
+                # Not before: a front end clears its screen when it gets another session.
+                told, self._to_tell = self._to_tell, []
+                for notice in told:
+                    self._bus.emit(notice)
 
     async def new(self) -> None:
         """Leave this session and begin an empty one in the same directory."""
@@ -143,15 +149,14 @@ class Switching:
         held = self._held
         journal, numbers = await asyncio.to_thread(self._read, opened)
         rescue_directory = self._world.rescue_directory
-        for line in await asyncio.to_thread(save_and_close, held.journal.store, rescue_directory):
-            self._bus.emit(Notice("error", line))
+        told = await asyncio.to_thread(save_and_close, held.journal.store, rescue_directory)
+        self._to_tell += [Notice("error", line) for line in told]
+        self._to_tell += [Notice("warning", line) for line in opened.notices]
         held.journal, held.numbers = journal, numbers
         held.model = model or held.model
         held.asked_level = thinking_level or held.asked_level
         self._compaction.forget()
         self._compaction.forget_records()
-        for notice in opened.notices:
-            self._bus.emit(Notice("warning", notice))
         self._bus.emit(SessionReplaced(reason))
         self._bus.emit(SessionInfoChanged(journal.tree.session_name))
         self._bus.emit(ModelChanged(held.model.provider, held.model.id))

@@ -157,7 +157,12 @@ def interactive(start: Start) -> int:
     warnings = (*prepared.notices, *notices, *key_problems, theme_problem)
     settings, environment = start.loaded.settings, start.environment
 
+    resumed = len(session.tree) > 0
+
     async def after_paint(ui: CommandUI) -> None:
+        for text in warnings if resumed else ():
+            if text:  # above a long conversation nobody would see it
+                ui.notify("warning", text)
         if ask_about is not None:
             await _resume_asking(ask_about, session, sessions, ui)
         elif start.options.resume:
@@ -173,7 +178,7 @@ def interactive(start: Start) -> int:
         home=str(environment.home),
         startup=(
             *(StartupLine(line) for line in _welcome(start, prepared)),
-            *(StartupLine(text, "warning") for text in warnings if text),
+            *(StartupLine(text, "warning") for text in warnings if text and not resumed),
         ),
         double_escape=settings.double_escape_action,
         tree_filter=settings.tree_filter_mode,

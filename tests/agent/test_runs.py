@@ -16,6 +16,7 @@ from pi_tui.core.events import (
     MessageEnd,
     Notice,
     QueueUpdate,
+    SessionReplaced,
     event_to_data,
     event_type,
 )
@@ -589,3 +590,16 @@ async def test_a_command_that_breaks_is_ended_and_told(rig):
     assert session.start_shell("ls", excluded=False)
     await session.wait_idle()
     assert rig.store.entries[-1].message.output == "done"
+
+
+async def test_what_leaving_has_to_say_comes_after_the_new_session(rig):
+    gate = Gate()
+    rig.provider.add(reply(gate))
+    session = rig.session()
+    session.submit("go")
+    session.submit("still waiting")
+    rig.store.refuse = True
+    await session.new_session()
+    replaced = next(i for i, e in enumerate(rig.events) if isinstance(e, SessionReplaced))
+    later = [e.text for e in rig.events[replaced:] if isinstance(e, Notice)]
+    assert any("still waiting" in text for text in later)

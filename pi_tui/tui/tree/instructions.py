@@ -68,13 +68,14 @@ class InstructionsPanel(Panel[str]):
         keys = self.keys
         if self._problem:
             return self._problem
-        words = [
+        words = [  # the way out stands first: a narrow terminal cuts the end
+            f"{keys.label('tui.select.cancel')} back, text kept",
             f"{keys.label('tui.select.confirm')} summarise",
             f"{keys.label('tui.input.newLine')} new line",
         ]
         if self._edit_externally is not None and keys.label("app.editor.external"):
             words.append(f"{keys.label('app.editor.external')} editor")
-        return " · ".join([*words, f"{keys.label('tui.select.cancel')} back, the text is kept"])
+        return " · ".join(words)
 
     def wanted_rows(self) -> int:
         return max(LEAST_ROWS, len(self._rows()))

@@ -77,7 +77,8 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
     def hint(self) -> str:
         confirm = self.keys.label("tui.select.confirm")
         cancel = self.keys.label("tui.select.cancel")
-        return f"↑ ↓ move · {confirm} go · space don't ask again · {cancel} back to the tree"
+        # The way out stands first: a narrow terminal cuts the end.
+        return f"{cancel} back · {confirm} go · ↑ ↓ move · space don't ask again"
 
     def wanted_rows(self) -> int:
         return len(_ROWS) + 2
