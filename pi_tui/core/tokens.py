@@ -37,6 +37,9 @@ from pi_tui.core.projection import Projected, Projection, fold_system
 from pi_tui.core.protocols import TokenEstimator
 
 CHARS_PER_TOKEN = 4
+MOST_TOKENS = 2**53 - 1
+"""A report above what every JSON reader keeps exact is damage, not a count."""
+
 IMAGE_CHARS = 4800
 """What an image counts as, in characters."""
 
@@ -203,7 +206,7 @@ def valid_usage_tokens(message: Message) -> int | None:
     if not usage.total_tokens and None in parts:
         return None
     total = usage_total(usage)
-    return total if total > 0 else None
+    return total if 0 < total <= MOST_TOKENS else None
 
 
 def estimate_context(

@@ -70,7 +70,7 @@ def test_a_message_is_counted_once():
 
 
 @pytest.fixture
-def slow(rig):
+async def slow(rig):
     """A session whose estimator is held; it is talked in already."""
     rig.store_talk(15)
     rig.compaction = lambda model: CompactionSettings(keep_recent_tokens=400)
