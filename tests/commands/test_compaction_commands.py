@@ -70,7 +70,7 @@ class ReadTool:
 
 
 FILE = (
-    '<project_instructions path="/work/A &amp; B.md" source="project">\n'
+    '<project_instructions path="/home/me/A &amp; B.md" source="project">\n'
     + "Use tabs. " * 40
     + "\n</project_instructions>"
 )
@@ -267,7 +267,7 @@ async def test_context_names_everything(desk):
     title, text = desk.ui.shown[0]
     assert title == "Context"
     for words in (
-        "of 128,000 tokens", "system prompt", "/work/A & B.md", "tool declarations",
+        "of 128,000 tokens", "system prompt", "/home/me/A & B.md", "tool declarations",
         "summary of earlier messages", "pinned messages", "your messages",
         "answers, thinking and tool calls", "On the screen, but not sent:", "summarised by",
         "failed or was aborted",

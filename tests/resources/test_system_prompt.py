@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from pi_tui.resources.context_files import ContextFile
 from pi_tui.resources.system_prompt import PREAMBLE, RULES, PromptPlace, build_system_prompt
 
-PLACE = PromptPlace(cwd="/work/x", date="2026-01-31", platform="Linux", shell="/bin/bash")
+PLACE = PromptPlace(cwd="/home/me/x", date="2026-01-31", platform="Linux", shell="/bin/bash")
 TOOLS = (("read", "Read a file"), ("bash", "Run a\n  command"))
 
 
-def file(text: str, path: str = "/work/x/AGENTS.md", source: str = "project") -> ContextFile:
+def file(text: str, path: str = "/home/me/x/AGENTS.md", source: str = "project") -> ContextFile:
     return ContextFile(path, text, "user" if source == "user" else "project", len(text))
 
 
@@ -31,7 +31,7 @@ def test_sections_in_their_order() -> None:
     assert sections["tools"] == "<tools>\n- read: Read a file\n- bash: Run a command\n</tools>"
     assert sections["additions"] == "Be kind."
     assert sections["environment"] == (
-        "<environment>\nworking directory: /work/x\nplatform: Linux\nshell: /bin/bash\n"
+        "<environment>\nworking directory: /home/me/x\nplatform: Linux\nshell: /bin/bash\n"
         "date: 2026-01-31\n</environment>"
     )
 
@@ -45,7 +45,7 @@ def test_project_files_are_marked_with_path_and_origin() -> None:
     assert context.endswith(
         '<project_instructions path="/home/x/AGENTS.md" source="user">\nmine\n'
         "</project_instructions>\n\n"
-        '<project_instructions path="/work/x/AGENTS.md" source="project">\ntheirs\n'
+        '<project_instructions path="/home/me/x/AGENTS.md" source="project">\ntheirs\n'
         "</project_instructions>\n</project_context>"
     )
 
