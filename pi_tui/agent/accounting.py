@@ -112,6 +112,7 @@ class SessionNumbers:
         self._totals = UsageTotals()
         self._messages: dict[str, int] = {}
         self._uncounted: list[str] = []
+        self._hurried = False
         self._counting = asyncio.Lock()
         for entry_id in self._tree.ids():
             head = self._tree.head(entry_id)
@@ -128,20 +129,25 @@ class SessionNumbers:
         if role:
             self._messages[role] = self._messages.get(role, 0) + 1
 
-    async def count_stored(self) -> None:
+    async def count_stored(self, *, gently: bool = False) -> None:
         """Read what the stored entries used, in a thread, some hundred at a time.
 
-        Whoever asks while a count is under way waits for its end. Raises StorageError once when
-        there are entries that cannot be read; the others are counted all the same.
+        `gently`: with rests, so that keys are not slowed down; somebody who asks without it while
+        a count is under way hurries it and waits for its end. Raises StorageError once when there
+        are entries that cannot be read; the others are counted all the same.
         """
         failure: StorageError | None = None
+        self._hurried = self._hurried or not gently
         async with self._counting:
             while self._uncounted:
-                part = self._uncounted[:_COUNTED_AT_ONCE]
+                part = self._uncounted[: _COUNTED_AT_ONCE if self._hurried else _COUNTED_GENTLY]
                 entries, error = await asyncio.to_thread(_load_all, self._store, part)
                 self._totals.add_all(entries)
                 del self._uncounted[: len(part)]
                 failure = failure or error
+                if not self._hurried:
+                    await asyncio.sleep(_REST_S)
+            self._hurried = False
         if failure is not None:
             raise failure
 
@@ -159,6 +165,9 @@ class SessionNumbers:
 
 
 _COUNTED_AT_ONCE = 500
+_COUNTED_GENTLY = 100
+_REST_S = 0.005
+"""About twice what a hundred entries take: the thread is busy a third of the time."""
 
 
 def _load_all(store: SessionStore, ids: Sequence[str]) -> tuple[list[Entry], StorageError | None]:

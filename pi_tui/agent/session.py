@@ -380,14 +380,14 @@ class AgentSession:
         """Totals of what was counted so far; see `count_stored`."""
         return self._held.numbers.stats()
 
-    async def count_stored(self) -> None:
+    async def count_stored(self, *, gently: bool = False) -> None:
         """Add what the stored entries used, in a thread; new entries are counted as they come.
 
-        Raises StorageError when there are entries that cannot be read.
+        `gently` leaves room for keys. Raises StorageError when entries cannot be read.
         """
         numbers = self._held.numbers
         try:
-            await numbers.count_stored()
+            await numbers.count_stored(gently=gently)
         except StorageError:
             if numbers is self._held.numbers:  # else its file was closed: another session is there
                 raise

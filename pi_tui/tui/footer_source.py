@@ -40,7 +40,7 @@ class FooterSource:
 
         async def count() -> None:
             try:
-                await self._session.count_stored()
+                await self._session.count_stored(gently=True)
             except StorageError as error:
                 problem(f"the totals are incomplete: {error.text}")
             changed()

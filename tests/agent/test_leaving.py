@@ -422,3 +422,17 @@ async def test_a_count_of_a_session_that_was_left_tells_nothing(rig):
     await counting
     with pytest.raises(StorageError):  # of the session that is held it is told
         await rig.session(OpenedSession(rig.store, heads)).count_stored()
+
+
+async def test_a_gentle_count_is_hurried_by_whoever_waits_for_it(rig):
+    rig.store_talk(300)
+    session = rig.session()
+    gentle = asyncio.ensure_future(session.count_stored(gently=True))
+    await asyncio.sleep(0)
+    await session.count_stored()
+    await asyncio.wait_for(gentle, 5)
+    assert session._held.numbers._uncounted == []
+    again = rig.session()
+    await again.count_stored(gently=True)
+    assert again._held.numbers._uncounted == []
+    assert again.stats() == session.stats()

@@ -209,7 +209,7 @@ class SessionDouble:
         self.name = name
         self.emit(SessionInfoChanged(name))
 
-    async def count_stored(self) -> None:
+    async def count_stored(self, *, gently: bool = False) -> None:
         return
 
     def stats(self) -> SessionStats:

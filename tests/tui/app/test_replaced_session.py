@@ -18,7 +18,7 @@ async def test_the_totals_of_another_session_are_counted(bench: Any) -> None:
     session = desk.session
     counts: list[int] = []
 
-    async def count() -> None:
+    async def count(*, gently: bool = False) -> None:
         counts.append(1)
         session.usage = Usage(input=len(counts) * 1_000_000)
 
@@ -34,7 +34,7 @@ async def test_the_totals_of_another_session_are_counted(bench: Any) -> None:
 async def test_totals_that_cannot_be_counted_are_told(bench: Any) -> None:
     desk = bench()
 
-    async def count() -> None:
+    async def count(*, gently: bool = False) -> None:
         raise StorageError("an entry is gone", hint="Open it again.")
 
     desk.session.count_stored = count
