@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -165,11 +165,3 @@ def resolve_prompt_argument(value: str, cwd: Path) -> str:
     if not path.is_file():
         return value
     return read_bounded(path, MAX_PROMPT_FILE_BYTES).text
-
-
-def describe_files(files: Iterable[ContextFile]) -> list[str]:
-    """The paths with their sizes, for a start screen."""
-    return [
-        f"{file.path} ({file.size_bytes} bytes{', cut' if file.truncated else ''})"
-        for file in files
-    ]

@@ -412,7 +412,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         """Run a command line in the background."""
         self.desk.run_command(text)
 
-    async def edit_text(self, text: str) -> str | None:
+    async def edit_text(self, text: str) -> str:
         """Have the person edit a text in the external editor."""
         driver = self._driver
         with driver.lent() if isinstance(driver, TerminalDriver) else nullcontext():
@@ -425,11 +425,8 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     async def _edit_externally(self) -> None:
         buffer = self.editor.buffer
-        driver = self._driver
-        lent = driver.lent() if isinstance(driver, TerminalDriver) else nullcontext()
         try:
-            with lent:
-                text = await self.external_editor.edit(buffer.expanded())
+            text = await self.edit_text(buffer.expanded())
         except PiTuiError as error:
             self.ui.notify("error", error.text)
             return
