@@ -28,6 +28,7 @@ from pi_tui.core.messages import JSON, AssistantMessage, ToolResultMessage
 from pi_tui.core.pins import with_pin_partners
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
+from pi_tui.core.references import beginning_with
 from pi_tui.core.session_library import snapshot_of
 from pi_tui.core.tree import SessionTree
 
@@ -36,8 +37,6 @@ T = TypeVar("T")
 HIDDEN_TYPE = "pi-tui.hidden"
 LEFT_OUT_RESULT = "(left out of the context by the user)"
 """What a tool result says that was left out: its call must keep an answer."""
-
-SHORTEST_PREFIX_CHARS = 2
 
 _REFUSALS: dict[EditRefusal, str] = {
     "bad-replacement": "its content cannot be put back",
@@ -79,8 +78,8 @@ class BranchTools:
         wanted = reference.casefold()
         labelled = [label.target_id for label in tree.labels if label.text.casefold() == wanted]
         found = [entry_id for entry_id in labelled if entry_id in tree]
-        if not found and len(wanted) >= SHORTEST_PREFIX_CHARS:
-            found = [entry_id for entry_id in tree.ids() if entry_id.startswith(wanted)]
+        if not found:
+            found = beginning_with(wanted, tree.ids())
         if len(found) == 1:
             return found[0]
         if found:

@@ -25,6 +25,7 @@ from pi_tui.commands.ui import Choice
 from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import TargetExistsError, UsageError
 from pi_tui.core.messages import UserMessage, images_in, text_of
+from pi_tui.core.references import beginning_with
 from pi_tui.core.session_library import (
     Exporter,
     ExportReport,
@@ -39,6 +40,8 @@ from pi_tui.core.tree import SessionTree
 LISTED = 500
 """How many sessions a plain list offers; a picker of its own reads on as it scrolls."""
 TITLE_CHARS = 100
+LONGEST_NUMBER_DIGITS = 4
+"""Digits up to this many are the number of a message, never the beginning of an id."""
 _ALL = "*all*"
 
 
@@ -175,18 +178,8 @@ class _SessionCommands:
         call.ui.notify("info", "forked: the message is in the editor; the old session is unchanged")
 
     async def _message_id(self, call: CommandCall, messages: list[UserText]) -> str | None:
-        wanted = call.argument
-        if wanted:
-            named = [m.entry_id for m in messages if m.entry_id == wanted]
-            if not named and wanted.isdecimal() and 1 <= int(wanted) <= len(messages):
-                named = [messages[int(wanted) - 1].entry_id]
-            named = named or [m.entry_id for m in messages if m.entry_id.startswith(wanted)]
-            if len(named) != 1:
-                raise UsageError(
-                    f"{wanted!r} is not the id or the number of one of your messages",
-                    hint=f"Numbers go from 1 to {len(messages)}; /fork alone lists them.",
-                )
-            return named[0]
+        if call.argument:
+            return _named_message(call.argument, messages)
         path = set(call.session.tree.path_ids())
         total = len(messages)
         options = [
@@ -281,6 +274,30 @@ def user_messages(tree: SessionTree) -> list[UserText]:
                 content = entry.message.content
                 found.append(UserText(entry_id, text_of(content), images_in(content)))
     return found
+
+
+def _named_message(wanted: str, messages: list[UserText]) -> str:
+    """The id of the message that a number, an id or the beginning of an id stands for.
+
+    A few digits are always a number: a number that is out of range must not turn into the
+    beginning of an id by chance, since a fork from the wrong place looks like a right one.
+
+    Raises UsageError when no message fits, or more than one.
+    """
+    if any(m.entry_id == wanted for m in messages):
+        return wanted
+    number = int(wanted) if wanted.isdecimal() and len(wanted) <= 9 else 0
+    if 1 <= number <= len(messages):
+        return messages[number - 1].entry_id
+    named = []
+    if not (wanted.isdecimal() and len(wanted) <= LONGEST_NUMBER_DIGITS):
+        named = beginning_with(wanted, (m.entry_id for m in messages))
+    if len(named) != 1:
+        raise UsageError(
+            f"{wanted!r} is not the id or the number of one of your messages",
+            hint=f"Numbers go from 1 to {len(messages)}; /fork alone lists them.",
+        )
+    return named[0]
 
 
 def _refuse_unsaved(session: AgentSession, done: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from clock_and_ids import FakeClock, SequentialIds
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld, default_compaction
 from pi_tui.agent.queues import DeliveryMode
@@ -40,47 +41,6 @@ from pi_tui.core.protocols import (
 from pi_tui.core.streaming import MessageBuilder, TextDelta
 from pi_tui.core.tokens import CharsEstimator
 from pi_tui.providers.scripted import SCRIPTED_MODEL, ScriptedProvider
-
-
-class FakeClock:
-    """Stands still until told; a sleeper waits for `advance`."""
-
-    def __init__(self) -> None:
-        self.ms = 1_767_323_045_000
-        self.sleeps: list[float] = []
-        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_s(self) -> float:
-        return self.ms / 1000
-
-    async def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self.ms + seconds * 1000, future))
-        await future
-
-    def advance(self, seconds: float) -> None:
-        self.ms += round(seconds * 1000)
-        for due, future in self._waiting:
-            if due <= self.ms and not future.done():
-                future.set_result(None)
-
-
-class SequentialIds:
-    def __init__(self) -> None:
-        self._next = 0
-
-    def entry_id(self, taken: Callable[[str], bool]) -> str:
-        self._next += 1
-        while taken(f"{self._next:08x}"):
-            self._next += 1
-        return f"{self._next:08x}"
-
-    def session_id(self) -> str:
-        return "00000000-0000-0000-0000-000000000001"
 
 
 class ListStore:

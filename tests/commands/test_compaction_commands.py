@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from clock_and_ids import FakeClock, SequentialIds
 from msgspec import structs
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
 from pi_tui.agent.session import AgentSession
-from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.commands.builtin import builtin_registry, session_text
 from pi_tui.commands.compaction import CompactOptions, parse_compact
 from pi_tui.core.compaction.prepare import CompactionSettings
@@ -92,8 +92,8 @@ class Desk:
             tools=(ReadTool(),),
             shell=None,
             sections=lambda tools: {"preamble": "You are a test.", "project_context": FILE},
-            clock=SystemClock(),
-            ids=RandomIds(),
+            clock=FakeClock(),
+            ids=SequentialIds(),
             estimator=CharsEstimator(),
             sessions=None,
             cwd="/work",

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock_and_ids import FakeClock, SpreadIds
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
 from pi_tui.agent.session import AgentSession
-from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.sessions import age_text, session_commands, user_messages
 from pi_tui.commands.ui import Choice
@@ -107,6 +107,7 @@ class Desk:
         self.here = directory / "here"
         self.here.mkdir()
         self.person = Person()
+        self.ids = SpreadIds()
         self.provider = ScriptedProvider(fallback="an answer")
         self.library = FileLibrary(
             self.sessions, str(self.here), expand=lambda path: str(self.here / path)
@@ -118,7 +119,7 @@ class Desk:
         return OpenedSession(create_session(self.sessions, self.header(str(self.here))), ())
 
     def header(self, cwd: str) -> SessionHeader:
-        return SessionHeader(RandomIds().session_id(), "2026-01-01T00:00:00.000Z", cwd)
+        return SessionHeader(self.ids.session_id(), "2026-01-01T00:00:00.000Z", cwd)
 
     def start(self, opened: OpenedSession) -> AgentSession:
         world = AgentWorld(
@@ -126,8 +127,8 @@ class Desk:
             tools=(),
             shell=NoShell(),
             sections=lambda tools: {"preamble": "You are a test."},
-            clock=SystemClock(),
-            ids=RandomIds(),
+            clock=FakeClock(),
+            ids=self.ids,
             estimator=CharsEstimator(),
             sessions=self,
             cwd=str(self.here),
@@ -217,6 +218,21 @@ async def test_fork_can_be_cancelled_and_refused(desk: Desk) -> None:
     await desk.run("/fork", None)
     await desk.run("/fork 7")
     assert "from 1 to 1" in desk.person.errors[1]
+    assert desk.session.store.path == path
+
+
+@pytest.mark.parametrize("digits", [1, 3, 4])
+async def test_a_number_out_of_range_is_never_the_beginning_of_an_id(
+    desk: Desk, digits: int
+) -> None:
+    await desk.session.prompt("one")
+    await desk.session.prompt("two")
+    path = desk.session.store.path
+    entry_id = user_messages(desk.session.tree)[1].entry_id
+    number = entry_id[:digits]
+    assert int(number) > 2
+    await desk.run(f"/fork {number}")
+    assert "from 1 to 2" in "".join(desk.person.errors)
     assert desk.session.store.path == path
 
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from clock_and_ids import FakeClock, SpreadIds
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
 from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
-from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.commands.builtin import builtin_registry
 from pi_tui.commands.tree import parse_tree, tell_navigation
 from pi_tui.commands.ui import Choice
@@ -122,8 +122,8 @@ class Desk:
             tools=(),
             shell=NoShell(),
             sections=sections,
-            clock=SystemClock(),
-            ids=RandomIds(),
+            clock=FakeClock(),
+            ids=SpreadIds(),
             estimator=CharsEstimator(),
             sessions=sessions,
             cwd="/work",

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock_and_ids import FakeClock, SequentialIds
 
 from pi_tui.agent.session import AgentSession, AgentSettings, AgentWorld
-from pi_tui.agent.system_clock import RandomIds, SystemClock
 from pi_tui.core.entries import SessionHeader, header_to_data, iso_timestamp
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.models import Model
@@ -73,8 +73,8 @@ def agent(tmp_path: Path) -> Make:
             tools=(builtin_tools(options, shell.runner)["bash"],),
             shell=shell,
             sections=lambda tools: {"preamble": "You are a test."},
-            clock=SystemClock(),
-            ids=RandomIds(),
+            clock=FakeClock(),
+            ids=SequentialIds(),
             estimator=CharsEstimator(),
             sessions=sessions,
             cwd=str(tmp_path),

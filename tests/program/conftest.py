@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-SERVER = Path(__file__).parent.parent / "model_server.py"
+SERVER = Path(__file__).parent.parent / "doubles" / "model_server.py"
 PATIENCE_S = 60
 
 

@@ -1,17 +1,12 @@
 """Fixtures of the providers' tests: the loopback model server and requests to send to it.
 
-The server is one file that is also run as a program, so it is loaded by path; tests import it as
-`model_server`.
+The server is one file among the tests' doubles that is also run as a program.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,23 +14,6 @@ from pi_tui.core.messages import AssistantMessage, StopReason
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import ModelRequest, Provider
 from pi_tui.core.streaming import MessageBuilder, StreamEvent
-
-
-def _load_model_server() -> ModuleType:
-    known = sys.modules.get("model_server")
-    if known is not None:
-        return known
-    path = Path(__file__).parent.parent / "model_server.py"
-    spec = importlib.util.spec_from_file_location("model_server", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["model_server"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-_load_model_server()
 
 
 class Heard:

@@ -18,7 +18,7 @@ from pi_tui.core.protocols import ModelRequest, Provider
 from pi_tui.providers.anthropic import AnthropicProvider
 from pi_tui.providers.openai_compatible import OpenAICompatibleProvider
 
-PROGRAM = Path(__file__).parent.parent / "model_server.py"
+PROGRAM = Path(__file__).parent.parent / "doubles" / "model_server.py"
 SCENARIO = {
     "rules": [
         {

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from model_server import ModelServer, Reply
 
 from pi_tui.agent.session import AgentSession
 from pi_tui.cli import parse_arguments
 from pi_tui.wiring.agent import Prepared, prepare
 from pi_tui.wiring.sessions import Sessions
 from pi_tui.wiring.start import Start, read_start
-
-SERVER_FILE = Path(__file__).parent.parent / "model_server.py"
 
 
 class Desk:
@@ -72,18 +69,11 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[..., Any]]:
     """Start a model server with replies."""
-    module = sys.modules.get("model_server")
-    if module is None:
-        spec = importlib.util.spec_from_file_location("model_server", SERVER_FILE)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["model_server"] = module
-        spec.loader.exec_module(module)
     async with AsyncExitStack() as stack:
 
         async def start(*texts: str) -> Any:
-            replies = [module.Reply(text=text) for text in texts]
-            return await stack.enter_async_context(module.ModelServer(replies))
+            replies = [Reply(text=text) for text in texts]
+            return await stack.enter_async_context(ModelServer(replies))
 
         yield start
 
