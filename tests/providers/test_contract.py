@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -311,8 +310,12 @@ async def test_nobody_listens(wire: Wire, hear: Callable, unused_tcp_port: int) 
 # ---------------------------------------------------------------- hanging up
 
 
-async def _cancelled_after(wire: Wire, ready: Callable[[object], bool]) -> float:
-    """Cancel the reading task once `ready` says so of an event; returns the time of it."""
+async def _cancel_after(wire: Wire, ready: Callable[[object], bool]) -> None:
+    """Cancel the reading task once `ready` says so of an event.
+
+    How long it takes is measured in tests/bench; here the server would go on for far longer than
+    anybody waits, so that a client which does not hang up at once never ends in time.
+    """
     reached = asyncio.Event()
 
     async def read() -> None:
@@ -326,46 +329,43 @@ async def _cancelled_after(wire: Wire, ready: Callable[[object], bool]) -> float
     else:
         async with asyncio.timeout(20):
             await reached.wait()
-    at_s = time.monotonic()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert time.monotonic() - at_s < 0.1
-    return at_s
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def test_cancel_before_headers_closes_the_connection(wire: Wire) -> None:
     wire.replies(Reply(stall_before_headers=True))
-    at_s = await _cancelled_after(wire, lambda event: event is None)
-    assert await wire.server.requests[0].wait_closed() - at_s < 0.1
+    await _cancel_after(wire, lambda event: event is None)
+    await wire.server.requests[0].wait_closed(timeout_s=10)
 
 
 async def test_cancel_in_a_stalled_stream_closes_the_connection(wire: Wire) -> None:
     wire.replies(Reply(text="some words of it", fault=Fault("stall", after=3)))
-    at_s = await _cancelled_after(wire, lambda event: isinstance(event, TextDelta))
-    assert await wire.server.requests[0].wait_closed() - at_s < 0.1
+    await _cancel_after(wire, lambda event: isinstance(event, TextDelta))
+    await wire.server.requests[0].wait_closed(timeout_s=10)
 
 
 async def test_cancel_in_a_busy_stream_closes_the_connection(wire: Wire) -> None:
-    wire.replies(Reply(text=["word "] * 5000, rate=200))
-    at_s = await _cancelled_after(wire, lambda event: isinstance(event, TextDelta))
-    assert await wire.server.requests[0].wait_closed() - at_s < 0.1
+    wire.replies(Reply(text=["word "] * 5000, rate=50))
+    await _cancel_after(wire, lambda event: isinstance(event, TextDelta))
+    await wire.server.requests[0].wait_closed(timeout_s=10)
 
 
 async def test_closing_the_iterator_closes_the_connection(wire: Wire) -> None:
-    wire.replies(Reply(text=["word "] * 5000, rate=200))
+    wire.replies(Reply(text=["word "] * 5000, rate=50))
     stream = wire.provider.stream(wire.request())
     async for event in stream:
         if isinstance(event, TextDelta):
             break
-    at_s = time.monotonic()
     await stream.aclose()  # type: ignore[attr-defined]
-    assert await wire.server.requests[0].wait_closed() - at_s < 0.1
+    await wire.server.requests[0].wait_closed(timeout_s=10)
 
 
 async def test_the_next_request_after_a_cancelled_one_works(wire: Wire, hear: Callable) -> None:
     wire.replies(Reply(stall_before_headers=True), Reply(text="fine"))
-    await _cancelled_after(wire, lambda event: event is None)
+    await _cancel_after(wire, lambda event: event is None)
     assert (await hear(wire.provider, wire.request())).message.text == "fine"
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -165,11 +164,10 @@ async def test_leaving_early_cancels_in_the_child_without_waiting(stand: Stand) 
 
     task = asyncio.create_task(consume())
     await arrived.wait()
-    began = time.monotonic()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert time.monotonic() - began < 0.1
+    async with asyncio.timeout(10):
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert await stand.noted("cancel") == "cancel 1"
     assert (await stand.say("hi"))[-1] == Stopped("stop")
 
