@@ -98,11 +98,7 @@ def project(path: Sequence[Entry]) -> Projection:
         pinned = frozenset(entry.id for entry in pins)
         before = [entry for entry in path[kept:newest] if not _is_system(entry)]
         selected = [path[newest], *pins, *before, *path[newest + 1 :]]
-    edits = {
-        entry.target_id: entry.replacement
-        for entry in selected
-        if isinstance(entry, ContextEditEntry) and entry.id not in pinned
-    }
+    edits = _edits(path, selected, pinned)
     return Projection(
         messages=tuple(_projected(selected, edits, compaction_id)),
         selected=tuple(selected),
@@ -114,6 +110,25 @@ def project(path: Sequence[Entry]) -> Projection:
 
 
 # ---------------------------------------------------------------- selection
+
+
+def _edits(
+    path: Sequence[Entry], selected: Iterable[Entry], pinned: frozenset[str]
+) -> dict[str, JSON]:
+    """The replacements by target; those of pinned entries also from what was summarised.
+
+    A pin brings its entry back from before the kept part, and the edit of it stands back there too:
+    a text the user took out or replaced must not return with the pin.
+    """
+    edits = {
+        entry.target_id: entry.replacement
+        for entry in (path if pinned else ())
+        if isinstance(entry, ContextEditEntry) and entry.target_id in pinned
+    }
+    for entry in selected:
+        if isinstance(entry, ContextEditEntry) and entry.id not in pinned:
+            edits[entry.target_id] = entry.replacement
+    return edits
 
 
 def _newest_compaction(path: Sequence[Entry]) -> int | None:

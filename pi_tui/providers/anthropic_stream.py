@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from pi_tui.core.json_text import encode_json, mended
+from pi_tui.core.json_text import decode_json, encode_json, mended
 from pi_tui.core.messages import INVALID_JSON_KEY, JSON, StopReason, ToolCall, Usage
 from pi_tui.core.streaming import (
     ResponseStarted,
@@ -27,6 +27,7 @@ from pi_tui.core.streaming import (
 from pi_tui.providers.errors import classify, incomplete, refused, window_exceeded
 from pi_tui.providers.tool_calls import CallIds, parse_calls
 from pi_tui.providers.whole_characters import WholeCharacters
+from pi_tui.providers.wire_answer import END_MARK
 
 _USAGE_NAMES = (
     "input_tokens",
@@ -69,6 +70,12 @@ class MessagesStream:
     def has_finish(self) -> bool:
         """True once the server said why the answer ended."""
         return self._stop is not None
+
+    def decode(self, name: str, data: str) -> JSON:
+        """Read one event; pings are None, whatever they carry. Raises ValueError."""
+        event = None if name == "ping" else decode_json(data, keep_halves=True)
+        is_end = isinstance(event, dict) and event.get("type") == "message_stop"
+        return END_MARK if is_end else event
 
     def feed(self, event: JSON) -> Iterator[StreamEvent]:
         """Take in one decoded event; unknown ones, and pings, say nothing."""

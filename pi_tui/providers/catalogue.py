@@ -9,7 +9,6 @@ dollars per million tokens, windows count tokens.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import re
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from pi_tui.core.models import Model, ModelCost
+from pi_tui.providers.litellm_files import find_litellm_file
 from pi_tui.providers.provider_names import (
     LITELLM_MODEL_KEY,
     LOCAL_PROVIDERS,
@@ -82,16 +82,8 @@ class _CacheHead(Struct):
 
 
 def find_source() -> Path | None:
-    """litellm's model file, found without importing litellm; None where litellm is missing."""
-    try:
-        spec = importlib.util.find_spec("litellm")
-    except (ImportError, ValueError):
-        return None
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        path = Path(folder) / SOURCE_NAME
-        if path.is_file():
-            return path
-    return None
+    """litellm's model file; None where litellm is missing."""
+    return find_litellm_file(SOURCE_NAME)
 
 
 def _model_id(key: str, entry: _SourceEntry) -> tuple[str, str] | None:

@@ -19,7 +19,9 @@ from pi_tui.providers.client_options import USUAL, ClientOptions
 from pi_tui.providers.text_only import Client, TextOnlyClient
 
 if TYPE_CHECKING:
+    from pi_tui.providers.http_provider import HttpProvider
     from pi_tui.providers.litellm_process import LiteLLMProcess
+    from pi_tui.providers.request_headers import HeadersSource
 
 
 class Access(Struct, frozen=True):
@@ -56,30 +58,14 @@ class Clients:
         return self._clients[key]
 
     def _make(self, model: Model, access: AccessSource) -> Client:
-        proxy = self._options.proxy
-        silence_s = self._options.idle_timeout_s
         if model.api == "openai-completions":
-            from pi_tui.providers.http import IDLE_TIMEOUT_S
             from pi_tui.providers.openai_compatible import OpenAICompatibleProvider
 
-            return OpenAICompatibleProvider(
-                model.base_url,
-                headers_for=_bearer_headers(access),
-                provider=model.provider,
-                idle_timeout_s=silence_s or IDLE_TIMEOUT_S,
-                proxy=proxy,
-            )
+            return self._over_http(OpenAICompatibleProvider, model, _bearer_headers(access))
         if model.api == "anthropic-messages":
             from pi_tui.providers.anthropic import AnthropicProvider
-            from pi_tui.providers.http import IDLE_TIMEOUT_S
 
-            return AnthropicProvider(
-                model.base_url,
-                headers_for=_anthropic_headers(access),
-                provider=model.provider,
-                idle_timeout_s=silence_s or IDLE_TIMEOUT_S,
-                proxy=proxy,
-            )
+            return self._over_http(AnthropicProvider, model, _anthropic_headers(access))
         if model.api == "litellm":
             from pi_tui.providers.litellm_process import (
                 REQUEST_TIMEOUT_S,
@@ -90,13 +76,25 @@ class Clients:
             if self._process is None:
                 variables = {**self._child_environment(), **self._options.child_variables()}
                 self._process = LiteLLMProcess(variables)
-            return LiteLLMProvider(
-                self._process, access_for=access, timeout_s=silence_s or REQUEST_TIMEOUT_S
-            )
+            silence_s = self._options.idle_timeout_s or REQUEST_TIMEOUT_S
+            return LiteLLMProvider(self._process, access_for=access, timeout_s=silence_s)
         raise ModelError(
             f"Nothing here serves {model.full_name}: its API is called {model.api!r}.",
             hint="The extension that brought this model may be missing. Choose another with"
             " /model.",
+        )
+
+    def _over_http(
+        self, kind: type[HttpProvider], model: Model, headers_for: HeadersSource
+    ) -> Client:
+        from pi_tui.providers.http import IDLE_TIMEOUT_S
+
+        return kind(
+            model.base_url,
+            headers_for=headers_for,
+            provider=model.provider,
+            idle_timeout_s=self._options.idle_timeout_s or IDLE_TIMEOUT_S,
+            proxy=self._options.proxy,
         )
 
     def forget(self, provider: str) -> None:
@@ -125,7 +123,7 @@ def _key(model: Model, headers: Mapping[str, str]) -> _Key:
     return (model.provider, model.api, model.base_url, tuple(sorted(headers.items())))
 
 
-def _bearer_headers(access: AccessSource) -> Callable[[], Awaitable[Mapping[str, str]]]:
+def _bearer_headers(access: AccessSource) -> HeadersSource:
     async def headers() -> Mapping[str, str]:
         door = await access()
         key = {"Authorization": f"Bearer {door.api_key}"} if door.api_key else {}
@@ -134,7 +132,7 @@ def _bearer_headers(access: AccessSource) -> Callable[[], Awaitable[Mapping[str,
     return headers
 
 
-def _anthropic_headers(access: AccessSource) -> Callable[[], Awaitable[Mapping[str, str]]]:
+def _anthropic_headers(access: AccessSource) -> HeadersSource:
     async def headers() -> Mapping[str, str]:
         door = await access()
         if not door.api_key:

@@ -145,25 +145,28 @@ def _requested_over_limit(words: str) -> int | None:
 
 
 def _window(words: str) -> int | None:
-    for pattern in (
+    return _first_number(
+        words,
         r"> ([\d,]{4,})",
         r"(?:maximum|limit|window|context length|model length)[^\d]{0,40}?([\d,]{4,})",
         r"with ([\d,]{4,}) maximum",
         r"([\d,]{4,})(?: tokens?)? (?:maximum|limit)",
         r"\[1, ?([\d,]{4,})\]",
-    ):
-        match = re.search(pattern, words)
-        if match:
-            return _int(match.group(1)) or None
-    return None
+    )
 
 
 def _output_limit(words: str) -> int | None:
-    for pattern in (
+    return _first_number(
+        words,
         r"\d+ > ([\d,]{3,})",
         r"at most ([\d,]{3,})",
         r"(?:maximum|limit|<=|less than or equal to|range of)[^\d]{0,40}(?:\[?1, ?)?([\d,]{3,})",
-    ):
+    )
+
+
+def _first_number(words: str, *patterns: str) -> int | None:
+    """The number in the first pattern that fits."""
+    for pattern in patterns:
         match = re.search(pattern, words)
         if match:
             return _int(match.group(1)) or None

@@ -14,13 +14,13 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.json_text import encode_json
 from pi_tui.core.messages import JSON
 from pi_tui.providers.errors import classify, classify_exception, not_a_stream
+from pi_tui.providers.web_address import host_of
 
 if TYPE_CHECKING:
     import httpx
@@ -233,8 +233,7 @@ class HttpClient:
             return None
         from urllib.request import proxy_bypass
 
-        host = urlsplit(self.base_url).hostname or ""
-        return None if proxy_bypass(host) else self._proxy
+        return None if proxy_bypass(host_of(self.base_url)) else self._proxy
 
 
 _contexts: dict[bool, ssl.SSLContext] = {}
@@ -256,8 +255,8 @@ def _ssl_context(*, plain: bool) -> ssl.SSLContext:
 
 def is_loopback(url: str) -> bool:
     """True when the address means this machine, where no proxy can help."""
+    host = host_of(url)
     try:
-        host = urlsplit(url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

@@ -43,6 +43,7 @@ from pi_tui.providers.custom_models import litellm_model
 from pi_tui.providers.errors import incomplete, refused, window_exceeded
 from pi_tui.providers.request_limits import output_limit_tokens
 from pi_tui.providers.tool_calls import CallIds, ToolCallAssembler
+from pi_tui.providers.tool_schemas import function_tools
 from pi_tui.providers.whole_characters import WholeCharacters
 
 _THOUGHT_SEPARATOR = "__thought__"
@@ -67,17 +68,7 @@ def completion_params(
         "max_retries": 0,
     }
     if request.tools:
-        params["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in request.tools
-        ]
+        params["tools"] = function_tools(request.tools)
     effort = _effort(request)
     if effort:
         params["reasoning_effort"] = effort

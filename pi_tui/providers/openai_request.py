@@ -27,6 +27,7 @@ from pi_tui.core.models import Model
 from pi_tui.core.protocols import ModelRequest
 from pi_tui.providers.openai_compat import OpenAICompat
 from pi_tui.providers.request_limits import output_limit_tokens
+from pi_tui.providers.tool_schemas import function_tools
 
 NO_IMAGES_TEXT = "(an image was left out: this model cannot see images)"
 NO_OUTPUT_TEXT = "(no output)"
@@ -61,17 +62,7 @@ def chat_payload(request: ModelRequest, compat: OpenAICompat) -> dict[str, JSON]
 
 
 def _tools(request: ModelRequest, compat: OpenAICompat) -> list[JSON]:
-    tools: list[JSON] = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            },
-        }
-        for tool in request.tools
-    ]
+    tools: list[JSON] = [*function_tools(request.tools)]
     if request.cache and compat.cache_control_format == "anthropic":
         tools[-1] = {**tools[-1], "cache_control": {"type": "ephemeral"}}
     return tools

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from pi_tui.core.errors import ErrorKind, ProviderError
-from pi_tui.core.json_text import encode_json
+from pi_tui.core.json_text import decode_json, encode_json
 from pi_tui.core.messages import JSON, StopReason, Usage
 from pi_tui.core.streaming import (
     ResponseStarted,
@@ -24,6 +24,7 @@ from pi_tui.core.streaming import (
 from pi_tui.providers.errors import classify, incomplete, refused, window_exceeded
 from pi_tui.providers.tool_calls import CallIds, ToolCallAssembler
 from pi_tui.providers.whole_characters import WholeCharacters
+from pi_tui.providers.wire_answer import END_MARK
 
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _FULL = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -50,6 +51,10 @@ class ChatStream:
     def has_finish(self) -> bool:
         """True once the server said why the answer ended."""
         return self._finish is not None
+
+    def decode(self, name: str, data: str) -> JSON:
+        """Read one chunk. Raises ValueError."""
+        return END_MARK if data.strip() == "[DONE]" else decode_json(data, keep_halves=True)
 
     def feed(self, chunk: JSON) -> Iterator[StreamEvent]:
         """Take in one decoded chunk; halves of surrogate pairs may be in it."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import importlib.util
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Protocol
 
 from pi_tui.core.messages import Message
 from pi_tui.core.tokens import IMAGE_CHARS, CharsEstimator, counted_texts
+from pi_tui.providers.litellm_files import find_litellm_file
 
 VOCABULARY_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 """cl100k, under the name the tokenizer library itself would cache it."""
@@ -45,15 +45,7 @@ class Encoding(Protocol):
 
 def find_vocabulary() -> Path | None:
     """The vocabulary file; None where litellm is not installed or does not hold it."""
-    try:
-        spec = importlib.util.find_spec("litellm")
-    except (ImportError, ValueError):
-        return None
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        file = Path(place) / "litellm_core_utils" / "tokenizers" / VOCABULARY_FILE
-        if file.is_file():
-            return file
-    return None
+    return find_litellm_file("litellm_core_utils", "tokenizers", VOCABULARY_FILE)
 
 
 def load_vocabulary(file: Path) -> Encoding | None:

@@ -29,10 +29,12 @@ def describe(value: JSON) -> str:
     if isinstance(value, (int, float)):
         return f"the number {value}"
     if isinstance(value, str):
+        if not value:
+            return "an empty string"
         shown = visible_line(value[:60]) + ("…" if len(value) > 60 else "")
         return f'the string "{shown}"'
     if isinstance(value, list):
-        return f"a list of {len(value)}"
+        return f"a list of {len(value)}" if value else "an empty list"
     return "an object"
 
 
@@ -58,7 +60,8 @@ class Arguments:
 
     def missing(self, name: str, expected: str) -> ToolError:
         """The error for an argument that was not given."""
-        given = ", ".join(visible_line(str(key)[:40]) for key in list(self._values)[:12]) or "none"
+        names = [key for key, value in self._values.items() if value is not None]
+        given = ", ".join(visible_line(str(key)[:40]) for key in names[:12]) or "none"
         return ToolError(
             f'{self._tool}: the argument "{name}" is missing; expected {expected}. '
             f"Arguments given: {given}."

@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
+from pi_tui.core.messages import JSON, TextContent
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.command_output import CommandOutput, FinalOutput
 from pi_tui.tools.processes import RunningProcess
 from pi_tui.tools.runner import CommandEnd, ProcessRunner
+from pi_tui.tools.tool import BuiltinTool
 
 SNAPSHOT_INTERVAL_S = 0.1
 
@@ -97,26 +98,18 @@ class Snapshots:
         self._next_s = self._loop.time() + SNAPSHOT_INTERVAL_S
 
 
-class BashTool:
+class BashTool(BuiltinTool[BashArguments]):
     """Runs commands of the model."""
 
+    declaration = DECLARATION
     prompt_line = "run a shell command"
+    parse = staticmethod(parse_bash)
 
     def __init__(self, runner: ProcessRunner) -> None:
+        super().__init__(runner.options)
         self.runner = runner
 
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_bash(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return None
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_bash(arguments)
+    async def work(self, parsed: BashArguments, context: ToolContext) -> ToolOutput:
         output = CommandOutput(self.runner.options, self.runner.spill)
 
         def show() -> None:

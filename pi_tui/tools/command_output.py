@@ -129,7 +129,8 @@ class CommandOutput:
                 if left_lines > 0:
                     what = f"{plural(left_lines, 'line')} and {what}"
             else:
-                what = f"the first {plural(left_lines, 'line')} ({readable_size(left_bytes)})"
+                lines = "line" if left_lines == 1 else plural(left_lines, "line")
+                what = f"the first {lines} ({readable_size(left_bytes)})"
             note = f"[Left out: {what}. {self._where()}]"
         elif self._path is not None:
             Path(self._path).unlink(missing_ok=True)

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from pi_tui.core.errors import ToolError
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
-from pi_tui.core.protocols import ToolContext, ToolOutput
+from pi_tui.core.messages import JSON, TextContent
+from pi_tui.core.protocols import ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.diffs import Diff, readable_diff
 from pi_tui.tools.edit_matching import Edit, Region, apply_regions, plan_edits
-from pi_tui.tools.options import MAX_EDIT_BYTES, ToolOptions
+from pi_tui.tools.options import MAX_EDIT_BYTES
 from pi_tui.tools.paths import (
     failed,
-    real_path,
-    require_directory,
+    require_file,
     resolve_existing,
     shown,
-    special_kind,
 )
 from pi_tui.tools.placing import Placed, place
-from pi_tui.tools.text_file import decode_for_edit
-from pi_tui.tools.threads import run_to_the_end
+from pi_tui.tools.text_file import decode_for_edit, not_utf8
+from pi_tui.tools.tool import WritingTool
 from pi_tui.tools.visible_text import plural, readable_size, visible_line
 
 _OLD_NAMES = ("oldText", "old_text", "old_string", "oldString", "old_str", "old")
@@ -60,6 +57,12 @@ DECLARATION = declared.declare(
 )
 
 
+_MIXED_NOTE = (
+    " Some bytes of the file are not valid UTF-8 and were kept; newText stands there in UTF-8, "
+    "perhaps another encoding than that of the rest."
+)
+
+
 class EditArguments(Struct, frozen=True):
     path: str
     edits: tuple[Edit, ...]
@@ -87,8 +90,10 @@ def parse_edit(arguments: dict[str, JSON]) -> EditArguments:
             if not isinstance(item, dict):
                 raise given.wrong(f"edits[{number}]", "an object {oldText, newText}", item)
             edits.append(_parse_one(f"edit: number {number} of edits", item))
-    if not edits:
+    if not edits and items is None:
         raise given.missing("edits", "a list with at least one {oldText, newText}")
+    if not edits:
+        raise given.wrong("edits", "a list with at least one {oldText, newText}", items)
     return EditArguments(path, tuple(edits))
 
 
@@ -104,33 +109,19 @@ def _parse_one(label: str, values: dict[str, JSON]) -> Edit:
     return Edit(old, new)
 
 
-class EditTool:
+class EditTool(WritingTool[EditArguments]):
     """Edits files. See `edit_matching` for what fits, `placing` for how it is written."""
 
+    declaration = DECLARATION
     prompt_line = "change parts of a file by exact replacement"
+    parse = staticmethod(parse_edit)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
-
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_edit(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return real_path(parse_edit(arguments).path, cwd, self._options.home)
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_edit(arguments)
-        require_directory(context.cwd)
-        return await run_to_the_end(lambda: self._edit(parsed, context.cwd))
-
-    def _edit(self, parsed: EditArguments, cwd: str) -> ToolOutput:
+    def write(self, parsed: EditArguments, cwd: str) -> ToolOutput:
         path = resolve_existing(parsed.path, cwd, self._options.home)
         name = shown(path, cwd)
-        text, encoding = decode_for_edit(_read(path, cwd), name)
+        text, encoding = decode_for_edit(_read(path, name, cwd), name)
+        if not text:
+            raise ToolError(f"{name} is empty, there is nothing to edit. Use write to fill it.")
         regions = plan_edits(text, parsed.edits, name)
         changed = apply_regions(text, regions)
         if changed == text:
@@ -144,8 +135,10 @@ class EditTool:
             raise ToolError(f"newText cannot be written as {encoding.codec}: {error}.") from error
         placed = place(path, data, cwd)
         diff = readable_diff(text, changed)
+        added = "".join(region.replacement for region in regions)
+        mixed = _MIXED_NOTE if not_utf8(text) and not added.isascii() else ""
         return ToolOutput(
-            (TextContent(_report(name, parsed.edits, regions, diff, placed)),),
+            (TextContent(_report(name, parsed.edits, regions, diff, placed) + mixed),),
             details={
                 "path": visible_line(path),
                 "diff": diff.text,
@@ -156,17 +149,12 @@ class EditTool:
         )
 
 
-def _read(path: str, cwd: str) -> bytes:
+def _read(path: str, name: str, cwd: str) -> bytes:
     try:
-        found = Path(path).stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise ToolError(f"{shown(path, cwd)} is a directory; use ls to see what is in it.")
-        kind = special_kind(found.st_mode)
-        if kind:
-            raise ToolError(f"{shown(path, cwd)} is {kind}; it cannot be edited.")
+        found = require_file(path, name, "it cannot be edited")
         if found.st_size > MAX_EDIT_BYTES:
             raise ToolError(
-                f"{shown(path, cwd)} has {readable_size(found.st_size)}; edit takes files up to "
+                f"{name} has {readable_size(found.st_size)}; edit takes files up to "
                 f"{readable_size(MAX_EDIT_BYTES)}. Use a stream editor through bash."
             )
         return Path(path).read_bytes()

@@ -140,14 +140,26 @@ def plan_edits(text: str, edits: Sequence[Edit], name: str) -> list[Region]:
     regions.sort(key=lambda region: (region.start, region.end))
     for first, second in pairwise(regions):
         if second.start < first.end:
-            a, b = sorted((first.number, second.number))
-            problems.append(
-                f"Edits {a} and {b} overlap (lines {first.first_line}-{first.last_line} and "
-                f"{second.first_line}-{second.last_line}). Join them into one edit."
-            )
+            problems.append(_overlap(first, second))
     if problems:
         raise ToolError(" ".join([*problems, f"{name} was not changed."]))
     return regions
+
+
+def _overlap(first: Region, second: Region) -> str:
+    a, b = sorted((first.number, second.number))
+    if (first.start, first.end) == (second.start, second.end):
+        return f"Edits {a} and {b} replace the same text ({_lines(first)}). Give one edit for it."
+    return (
+        f"Edits {a} and {b} overlap ({_lines(first)} and {_lines(second)}). "
+        "Join them into one edit."
+    )
+
+
+def _lines(region: Region) -> str:
+    if region.first_line == region.last_line:
+        return f"line {region.first_line}"
+    return f"lines {region.first_line}-{region.last_line}"
 
 
 def apply_regions(text: str, regions: Sequence[Region]) -> str:

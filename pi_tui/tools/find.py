@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import threading
 import time
 
 from msgspec import Struct
 
-from pi_tui.core.errors import ToolError
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
+from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
-from pi_tui.tools.gitignore import GlobSet
+from pi_tui.tools.gitignore import BRACKETS_NOTE, VALID_GLOB, GlobSet
 from pi_tui.tools.limits import keep_start
-from pi_tui.tools.options import SEARCH_TIME_S, ToolOptions
-from pi_tui.tools.paths import nothing_there, require_directory, resolve_existing, shown
+from pi_tui.tools.options import SEARCH_TIME_S
+from pi_tui.tools.paths import require_directory_at, resolve_existing, shown_below
+from pi_tui.tools.threads import run_stoppable
+from pi_tui.tools.tool import BuiltinTool, answer
 from pi_tui.tools.visible_text import plural, visible_line
 from pi_tui.tools.walk import Walk, is_real_directory
 
@@ -48,50 +47,34 @@ def parse_find(arguments: dict[str, JSON]) -> FindArguments:
     pattern = given.text(
         "pattern", "glob", "name", "query", expected="a string, the glob to look for", empty=False
     )
+    pattern = pattern.strip()
+    if not GlobSet(pattern).valid:
+        raise given.wrong("pattern", VALID_GLOB, pattern)
     return FindArguments(
-        pattern.strip(),
+        pattern,
         given.path(required=False) or ".",
         given.whole_number("limit") or DEFAULT_LIMIT,
     )
 
 
-class FindTool:
+class FindTool(BuiltinTool[FindArguments]):
     """Finds paths."""
 
+    declaration = DECLARATION
     prompt_line = "find files by a glob pattern"
+    parse = staticmethod(parse_find)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
-
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_find(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return None
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_find(arguments)
-        require_directory(context.cwd)
-        stop = threading.Event()
-        try:
-            return await asyncio.to_thread(self._find, parsed, context.cwd, stop)
-        finally:
-            stop.set()
+    async def work(self, parsed: FindArguments, context: ToolContext) -> ToolOutput:
+        return await run_stoppable(lambda stop: self._find(parsed, context.cwd, stop))
 
     def _find(self, parsed: FindArguments, cwd: str, stop: threading.Event) -> ToolOutput:
         root = resolve_existing(parsed.path, cwd, self._options.home)
-        if not os.path.isdir(root):  # noqa: PTH112
-            if os.path.lexists(root):
-                raise ToolError(f"{shown(root, cwd)} is a file; give a directory to look in.")
-            raise nothing_there(root, cwd)
-        globs = GlobSet(_below(parsed.pattern, root))
+        require_directory_at(root, cwd, "give a directory to look in")
+        pattern = _below(parsed.pattern, root)
+        globs = GlobSet(pattern)
         deadline = time.monotonic() + SEARCH_TIME_S
         found: list[str] = []
-        prefix = "" if root == cwd else shown(root, cwd).rstrip("/") + "/"
+        prefix = shown_below(root, cwd)
         walk = Walk(root, lambda: stop.is_set() or time.monotonic() > deadline)
         more = False
         for path, entry in walk:
@@ -106,7 +89,7 @@ class FindTool:
         if more:
             notes.append(
                 f"More than {plural(parsed.limit, 'path')} fit; only the first are given. "
-                "Use a narrower pattern or path."
+                "Use a narrower pattern or path, or a larger limit."
             )
         if len(kept) < len(found):
             notes.append(f"{plural(len(found) - len(kept), 'more path')} left out for their size.")
@@ -114,12 +97,21 @@ class FindTool:
             notes.append(f"Stopped after {SEARCH_TIME_S:g} s; there may be more.")
         if walk.unreadable:
             notes.append(f"Not readable: {plural(walk.unreadable, 'directory')}.")
+        truncated = bool(notes)
+        if not found:
+            notes += _why_nothing(pattern)
         text = "\n".join(kept) or f"Nothing fits {visible_line(parsed.pattern)}."
-        if notes:
-            text += "\n\n[" + " ".join(notes) + "]"
-        return ToolOutput(
-            (TextContent(text),), details={"count": len(found), "truncated": bool(notes)}
-        )
+        return answer(text, notes, {"count": len(found), "truncated": truncated})
+
+
+def _why_nothing(pattern: str) -> list[str]:
+    """Notes for who expected a path."""
+    notes: list[str] = []
+    if pattern.startswith("/") or ".." in pattern.split("/"):
+        notes.append("A pattern does not lead out of the directory; give another one as path.")
+    if "[" in pattern:
+        notes.append(BRACKETS_NOTE)
+    return notes
 
 
 def _below(pattern: str, root: str) -> str:

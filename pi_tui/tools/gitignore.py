@@ -170,12 +170,26 @@ def expand_braces(pattern: str) -> list[str]:
     return done + waiting
 
 
+VALID_GLOB = (
+    "a glob with every [ closed by a ] and no backslash at its end "
+    "(put a backslash before a bracket that is meant itself)"
+)
+BRACKETS_NOTE = (
+    "A [ in a glob begins a choice of characters; put a backslash before one that is meant itself."
+)
+
+
 class GlobSet:
     """Patterns of an argument, braces expanded; a path fits when one of them does."""
 
     def __init__(self, pattern: str) -> None:
         pattern = pattern.removeprefix("./")
         self._globs = [Glob(choice) for choice in expand_braces(pattern)]
+
+    @property
+    def valid(self) -> bool:
+        """False when no path can fit."""
+        return any(glob.valid for glob in self._globs)
 
     def matches(self, path: str, is_directory: bool) -> bool:
         return any(

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import re
+import stat
 import sys
 from pathlib import Path
 
 from msgspec import Struct
 
 from pi_tui.core.errors import ToolError
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
+from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
-from pi_tui.tools.limits import keep_start
-from pi_tui.tools.options import MAX_SEARCH_LINE_CHARS, SEARCH_TIME_S, ToolOptions
-from pi_tui.tools.paths import nothing_there, require_directory, resolve_existing, shown
+from pi_tui.tools.gitignore import BRACKETS_NOTE, VALID_GLOB, GlobSet
+from pi_tui.tools.options import MAX_SEARCH_LINE_CHARS, SEARCH_TIME_S
+from pi_tui.tools.paths import (
+    failed,
+    require_readable,
+    resolve_existing,
+    shown,
+    shown_below,
+    special_kind,
+)
 from pi_tui.tools.search import Job, Totals
+from pi_tui.tools.tool import BuiltinTool, answer
 from pi_tui.tools.visible_text import plural, visible_line
 
 DEFAULT_LIMIT = 100
@@ -26,6 +37,8 @@ MAX_LIMIT = 10_000
 MAX_CONTEXT = 50
 _STREAM_LIMIT_BYTES = 64 * 1024 * 1024
 _START_S = 5.0
+_END_S = 2.0
+_LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 DECLARATION = declared.declare(
@@ -62,15 +75,17 @@ class GrepArguments(Struct, frozen=True):
 
 def parse_grep(arguments: dict[str, JSON]) -> GrepArguments:
     given = Arguments("grep", arguments)
-    pattern = given.text(
-        "pattern", "regex", "query", expected="a string, the regular expression to search for"
-    )
+    expected = "a string, the regular expression to search for"
+    pattern = given.text("pattern", "regex", "query", expected=expected)
     if not pattern:
-        raise given.missing("pattern", "a string that is not empty")
+        raise given.wrong("pattern", expected, pattern)
+    glob = given.optional_text("glob", "include", expected="a string, a glob for file names")
+    if glob and not GlobSet(glob).valid:
+        raise given.wrong("glob", VALID_GLOB, glob)
     return GrepArguments(
         pattern,
         given.path(required=False) or ".",
-        given.optional_text("glob", "include", expected="a string, a glob for file names") or None,
+        glob or None,
         given.flag("ignoreCase", "ignore_case", "case_insensitive"),
         given.flag("literal", "fixed_strings"),
         min(given.whole_number("context", least=0) or 0, MAX_CONTEXT),
@@ -78,39 +93,20 @@ def parse_grep(arguments: dict[str, JSON]) -> GrepArguments:
     )
 
 
-class GrepTool:
+class GrepTool(BuiltinTool[GrepArguments]):
     """Searches files."""
 
+    declaration = DECLARATION
     prompt_line = "search file contents for a pattern"
+    parse = staticmethod(parse_grep)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
-
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_grep(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return None
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_grep(arguments)
+    async def work(self, parsed: GrepArguments, context: ToolContext) -> ToolOutput:
         cwd = context.cwd
-        require_directory(context.cwd)
         root = resolve_existing(parsed.path, cwd, self._options.home)
-        if not os.path.exists(root):  # noqa: PTH110
-            raise nothing_there(root, cwd)
-        is_directory = os.path.isdir(root)  # noqa: PTH112
-        if not is_directory and not os.path.isfile(root):  # noqa: PTH113
-            raise ToolError(f"{shown(root, cwd)} is neither a file nor a directory.")
-        name = shown(root, cwd)
-        prefix = name if not is_directory else "" if root == cwd else name.rstrip("/") + "/"
+        is_directory = _is_directory(root, cwd)
         job = Job(
             root=root,
-            prefix=prefix,
+            prefix=shown_below(root, cwd) if is_directory else shown(root, cwd),
             pattern=parsed.pattern,
             literal=parsed.literal,
             ignore_case=parsed.ignore_case,
@@ -118,6 +114,7 @@ class GrepTool:
             context=parsed.context,
             limit=parsed.limit,
             line_chars=MAX_SEARCH_LINE_CHARS,
+            answer_bytes=self._options.max_bytes,
             time_s=SEARCH_TIME_S,
         )
         lines, totals = await _search_in_child(job, self._options.environment)
@@ -126,7 +123,6 @@ class GrepTool:
     def _answer(self, parsed: GrepArguments, lines: list[str], totals: Totals | None) -> ToolOutput:
         if totals is not None and totals["error"]:
             raise _bad_pattern(parsed.pattern, totals)
-        kept = keep_start(lines, len(lines), self._options.max_bytes)
         notes: list[str] = []
         if totals is None or totals["timed_out"]:
             notes.append(
@@ -141,19 +137,42 @@ class GrepTool:
                 )
             if totals["unreadable"]:
                 notes.append(f"{plural(totals['unreadable'], 'path')} could not be read.")
-            if totals["binary"] and not totals["matches"]:
-                notes.append(f"{plural(totals['binary'], 'binary file')} left out.")
-        if len(kept) < len(lines):
-            notes.append(f"{plural(len(lines) - len(kept), 'more line')} left out for their size.")
-        text = "\n".join(kept) or "No matches."
-        if notes:
-            text += "\n\n[" + " ".join(notes) + "]"
+            if not totals["matches"]:
+                notes += _why_nothing(parsed, totals["binary"])
+            if totals["left_out"]:
+                notes.append(f"{plural(totals['left_out'], 'more line')} left out for their size.")
+        text = "\n".join(lines) or "No matches."
         details: dict[str, JSON] = {
             "matches": totals["matches"] if totals else None,
             "files": totals["files"] if totals else None,
-            "truncated": totals is None or totals["more"] or len(kept) < len(lines),
+            "truncated": totals is None or totals["more"] or totals["left_out"] > 0,
         }
-        return ToolOutput((TextContent(text),), details=details)
+        return answer(text, notes, details)
+
+
+def _is_directory(root: str, cwd: str) -> bool:
+    """True for a directory, False for a file. Raises ToolError for anything else."""
+    try:
+        mode = os.stat(root).st_mode  # noqa: PTH116 - one call
+    except OSError as error:
+        raise failed(error, "search", root, cwd) from error
+    kind = special_kind(mode)
+    if kind:
+        raise ToolError(f"{shown(root, cwd)} is {kind}, neither a file nor a directory.")
+    require_readable(root, "search", cwd)
+    return stat.S_ISDIR(mode)
+
+
+def _why_nothing(parsed: GrepArguments, binary_files: int) -> list[str]:
+    """Notes for who expected a match."""
+    notes: list[str] = []
+    if binary_files:
+        notes.append(f"{plural(binary_files, 'binary file')} left out.")
+    if "\n" in parsed.pattern or (not parsed.literal and _LINE_END.search(parsed.pattern)):
+        notes.append("The search goes line by line; nothing fits across a line end.")
+    if parsed.glob and "[" in parsed.glob:
+        notes.append(BRACKETS_NOTE)
+    return notes
 
 
 def _bad_pattern(pattern: str, totals: Totals) -> ToolError:
@@ -201,7 +220,10 @@ async def _search_in_child(
     finally:
         if process.returncode is None and totals is None:
             process.kill()
-    if totals is None and await process.wait() > 0:
+        # Also a cancelled call sees its process off; one that hangs in the system is left to it.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_S)
+    if totals is None and (process.returncode or 0) > 0:
         assert process.stderr is not None
         problem = (await process.stderr.read(65536)).decode("utf-8", "replace").strip()
         raise ToolError(f"The search failed: {visible_line(problem.splitlines()[-1][:300])}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import threading
+from itertools import takewhile
 
 from msgspec import Struct
 
-from pi_tui.core.errors import ToolError
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
+from pi_tui.core.messages import JSON
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.limits import keep_start
-from pi_tui.tools.options import ToolOptions
-from pi_tui.tools.paths import failed, require_directory, resolve_existing, shown
+from pi_tui.tools.paths import failed, require_directory_at, resolve_existing
+from pi_tui.tools.threads import run_stoppable
+from pi_tui.tools.tool import BuiltinTool, answer
 from pi_tui.tools.visible_text import plural, visible_line
 
 DEFAULT_LIMIT = 500
@@ -42,47 +43,32 @@ def parse_list(arguments: dict[str, JSON]) -> ListArguments:
     return ListArguments(given.path(required=False) or ".", limit)
 
 
-class ListTool:
+class ListTool(BuiltinTool[ListArguments]):
     """Lists directories."""
 
+    declaration = DECLARATION
     prompt_line = "list a directory"
+    parse = staticmethod(parse_list)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
+    async def work(self, parsed: ListArguments, context: ToolContext) -> ToolOutput:
+        return await run_stoppable(lambda stop: self._list(parsed, context.cwd, stop))
 
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_list(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return None
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_list(arguments)
-        require_directory(context.cwd)
-        return await asyncio.to_thread(self._list, parsed, context.cwd)
-
-    def _list(self, parsed: ListArguments, cwd: str) -> ToolOutput:
+    def _list(self, parsed: ListArguments, cwd: str, stop: threading.Event) -> ToolOutput:
         path = resolve_existing(parsed.path, cwd, self._options.home)
+        require_directory_at(path, cwd, "use read to see it")
         try:
-            if os.path.isfile(path):  # noqa: PTH113
-                raise ToolError(f"{shown(path, cwd)} is a file; use read to see it.")
             with os.scandir(path) as entries:
-                names = sorted((_shown_entry(entry) for entry in entries), key=_order)
+                found = takewhile(lambda _: not stop.is_set(), entries)
+                names = sorted(map(_shown_entry, found), key=_order)
         except OSError as error:
             raise failed(error, "list", path, cwd) from error
         kept = keep_start(names, parsed.limit, self._options.max_bytes)
         text = "\n".join(kept) or "(empty directory)"
+        notes: list[str] = []
         if len(kept) < len(names):
             left = plural(len(names) - len(kept), "more entry")
-            text += f"\n\n[{left} left out. Use find with a pattern, or a larger limit.]"
-        return ToolOutput(
-            (TextContent(text),),
-            details={"count": len(names), "truncated": len(kept) < len(names)},
-        )
+            notes.append(f"{left} left out. Use find with a pattern, or a larger limit.")
+        return answer(text, notes, {"count": len(names), "truncated": len(kept) < len(names)})
 
 
 def _order(name: str) -> tuple[str, str]:

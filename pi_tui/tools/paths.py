@@ -19,6 +19,7 @@ from pi_tui.core.errors import ToolError
 from pi_tui.tools.visible_text import visible_line
 
 _NAMES_COMPARED = 5000
+_MAX_PATH_CHARS = 4096
 
 
 def require_directory(cwd: str) -> None:
@@ -38,6 +39,8 @@ def resolve(path: str, cwd: str, home: str) -> str:
     path = path.strip("\r\n")
     if "\0" in path:
         raise ToolError("The path holds a NUL character; no file has such a name.")
+    if len(path) > _MAX_PATH_CHARS:
+        raise ToolError(f"The path has {len(path)} characters; no file has so long a name.")
     if path.startswith("@") and not os.path.lexists(_absolute(path, cwd, home)):
         path = path[1:]
     return _absolute(path or ".", cwd, home)
@@ -72,12 +75,17 @@ def _spellings(path: str) -> Iterator[str]:
 
 def real_path(path: str, cwd: str, home: str) -> str:
     """The file a write to the path would reach, all links followed."""
-    return os.path.realpath(resolve(path, cwd, home))
+    return os.path.realpath(resolve_existing(path, cwd, home))
 
 
 def shown(path: str, cwd: str) -> str:
     """A path for an answer: relative when it is inside `cwd`, one line, no control characters."""
     return "." if path == cwd else visible_line(path.removeprefix(cwd.rstrip("/") + "/"))
+
+
+def shown_below(root: str, cwd: str) -> str:
+    """What stands in an answer before paths that are relative to a directory; may be empty."""
+    return "" if root == cwd else shown(root, cwd).rstrip("/") + "/"
 
 
 def nothing_there(path: str, cwd: str) -> ToolError:
@@ -91,9 +99,10 @@ def nothing_there(path: str, cwd: str) -> ToolError:
         known = parent
         while known != "/" and not os.path.isdir(known):  # noqa: PTH112
             known = os.path.dirname(known)  # noqa: PTH120
+        nearest = "the working directory" if known == cwd else shown(known, cwd)
         return ToolError(
             f"There is no file {name}: the directory {shown(parent, cwd)} does not exist. "
-            f"The nearest one that does is {shown(known, cwd)}."
+            f"The nearest one that does is {nearest}."
         )
     near = _near_names(parent, os.path.basename(path))  # noqa: PTH119
     hint = " Near names: " + ", ".join(near) + "." if near else " Use ls or find to look for it."
@@ -131,6 +140,39 @@ def failed(error: OSError, doing: str, path: str, cwd: str) -> ToolError:
     }
     reason = reasons.get(error.errno or 0) or error.strerror or str(error)
     return ToolError(f"Cannot {doing} {name}: {reason}.")
+
+
+def require_directory_at(path: str, cwd: str, instead: str) -> None:
+    """Refuse what is no directory; `instead` says what to do with a file. Raises ToolError."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - one call
+    except OSError as error:
+        raise failed(error, "list", path, cwd) from error
+    kind = special_kind(mode)
+    if kind:
+        raise ToolError(f"{shown(path, cwd)} is {kind}, not a directory.")
+    if not stat.S_ISDIR(mode):
+        raise ToolError(f"{shown(path, cwd)} is a file; {instead}.")
+    require_readable(path, "list", cwd)
+
+
+def require_readable(path: str, doing: str, cwd: str) -> None:
+    """Refuse what may not be read, where an answer would else be empty. Raises ToolError."""
+    if not os.access(path, os.R_OK):
+        raise failed(PermissionError(errno.EACCES, ""), doing, path, cwd)
+
+
+def require_file(path: str, name: str, refusal: str) -> os.stat_result:
+    """What the system says of a file. Raises ToolError for a directory, and for what is neither
+    (then `refusal` is the rest of the sentence), and OSError.
+    """
+    found = os.stat(path)  # noqa: PTH116 - one call
+    if stat.S_ISDIR(found.st_mode):
+        raise ToolError(f"{name} is a directory; use ls to see what is in it.")
+    kind = special_kind(found.st_mode)
+    if kind:
+        raise ToolError(f"{name} is {kind}; {refusal}.")
+    return found
 
 
 def special_kind(mode: int) -> str | None:

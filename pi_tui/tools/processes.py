@@ -1,8 +1,9 @@
 """Finds and ends the processes a command has started, also those that left its process group.
 
-On Linux /proc is read: a process belongs to a command when it is in its group or session, or when
-its environment carries the command's token. Elsewhere only the process group is known. Blocking,
-a few milliseconds; call it in a thread where keys are waited for.
+Where /proc is, it is read: a process belongs to a command when it is in its group or session, or
+when its environment carries the command's token. Elsewhere (macOS) only the process group is known:
+it is seen, named and signalled as one, and what left it on purpose is not found. Blocking, a few
+milliseconds; call it in a thread where keys are waited for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,12 +19,14 @@ from msgspec import Struct
 from pi_tui.tools.visible_text import visible_line
 
 TOKEN_VARIABLE = "PI_TUI_COMMAND"
-_PROC = Path("/proc")
-_HAS_PROC = (_PROC / "self" / "environ").exists()
+PROC_ROOT = Path("/proc")
 
 
 class RunningProcess(Struct, frozen=True):
-    """A live process. `start_ticks` tells it from a later one with the same number."""
+    """A live process. `start_ticks` tells it from a later one with the same number.
+
+    Without /proc it is a whole process group, `pid` its number.
+    """
 
     pid: int
     command: str
@@ -31,38 +34,43 @@ class RunningProcess(Struct, frozen=True):
 
 
 class CommandProcesses:
-    """The processes of one command, by group number and token."""
+    """The processes of one command, by group number and token.
+
+    The shell that leads the group must not have been waited for yet, or `distrust_group` be called.
+    """
 
     def __init__(self, group: int, token: str) -> None:
         self._group = group
         self._mark = f"{TOKEN_VARIABLE}={token}".encode()
         self._known: dict[int, RunningProcess] = {}
         self._group_trusted = True
+        self._proc = PROC_ROOT if (PROC_ROOT / "self" / "environ").exists() else None
 
     def find(self) -> list[RunningProcess]:
         """All of them that are alive now."""
-        if not _HAS_PROC:
+        if self._proc is None:
             return self._find_group()
         found = [
             process
-            for name in os.listdir(_PROC)  # noqa: PTH208 - names are enough, and faster
-            if name.isdigit() and (process := self._examine(int(name))) is not None
+            for name in os.listdir(self._proc)  # noqa: PTH208 - names are enough, and faster
+            if name.isdigit()
+            and (process := self._examine(int(name), self._proc / name)) is not None
         ]
         self._known = {process.pid: process for process in found}
         return found
 
     def distrust_group(self) -> None:
-        """From now on the group number may belong to somebody else."""
+        """The shell is gone: from now on its number may belong to somebody else."""
         self._group_trusted = False
 
     def send(self, signal_number: int, processes: Sequence[RunningProcess]) -> None:
         """Signal the processes; those that are gone or belong to others are left out."""
         for process in processes:
             try:
-                if _HAS_PROC:
-                    os.kill(process.pid, signal_number)
+                if self._proc is None:
+                    os.killpg(process.pid, signal_number)
                 else:
-                    os.killpg(self._group, signal_number)
+                    os.kill(process.pid, signal_number)
             except (ProcessLookupError, PermissionError):
                 continue
 
@@ -77,10 +85,9 @@ class CommandProcesses:
         self.send(signal.SIGKILL, alive)
         return ended
 
-    def _examine(self, pid: int) -> RunningProcess | None:
+    def _examine(self, pid: int, directory: Path) -> RunningProcess | None:
         if pid == os.getpid():
             return None
-        directory = _PROC / str(pid)
         try:
             stat = (directory / "stat").read_bytes()
             name, _, rest = stat.partition(b"(")[2].rpartition(b")")
@@ -97,12 +104,24 @@ class CommandProcesses:
             words = (directory / "cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError, IndexError):
             return None  # it ended meanwhile, or is not ours to look at
-        command = b" ".join(words).strip() or name
-        return RunningProcess(pid, visible_line(command.decode("utf-8", "replace")[:80]), start)
+        command = (b" ".join(words).strip() or name).decode("utf-8", "replace")
+        return RunningProcess(pid, visible_line(command[:80].strip()), start)
 
     def _find_group(self) -> list[RunningProcess]:
-        try:
-            os.killpg(self._group, 0)
-        except (ProcessLookupError, PermissionError):
+        # No process gets the number of a group that lives. So when the shell is gone and there is
+        # a process of that number, the group is gone too and the number somebody else's.
+        if not self._group_trusted and _can_signal(os.kill, self._group) is not False:
             return []
-        return [RunningProcess(self._group, "process group")]
+        alive = _can_signal(os.killpg, self._group)
+        return [RunningProcess(self._group, "a process group")] if alive else []
+
+
+def _can_signal(send: Callable[[int, int], None], number: int) -> bool | None:
+    """Whether what has the number can be signalled; False: nothing has it, None: not by us."""
+    try:
+        send(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return None
+    return True

@@ -6,10 +6,8 @@ of one answer. Runs in a thread that stops soon after the call is cancelled.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import codecs
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,19 +16,22 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from pi_tui.core.errors import ToolError
-from pi_tui.core.messages import JSON, ImageContent, TextContent, ToolDeclaration
+from pi_tui.core.messages import JSON, ImageContent, TextContent
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
-from pi_tui.tools.options import MAX_IMAGE_BYTES, MAX_LINE_CHARS, ToolOptions
-from pi_tui.tools.paths import failed, require_directory, resolve_existing, shown, special_kind
+from pi_tui.tools.options import MAX_IMAGE_BYTES, MAX_LINE_CHARS
+from pi_tui.tools.paths import failed, require_file, resolve_existing, shown
 from pi_tui.tools.text_file import (
     SNIFF_BYTES,
     Encoding,
     binary_kind,
     image_type,
+    not_utf8,
     sniff_encoding,
 )
+from pi_tui.tools.threads import run_stoppable
+from pi_tui.tools.tool import BuiltinTool, answer
 from pi_tui.tools.visible_text import readable_size, size_bytes, visible, visible_line
 
 _BLOCK_BYTES = 256 * 1024
@@ -180,45 +181,23 @@ def read_stretch(
     return collector.stretch
 
 
-class ReadTool:
+class ReadTool(BuiltinTool[ReadArguments]):
     """Reads files."""
 
+    declaration = DECLARATION
     prompt_line = "read a file (or look at an image)"
+    parse = staticmethod(parse_read)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
-
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_read(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return None
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_read(arguments)
-        require_directory(context.cwd)
-        stop = threading.Event()
-        try:
-            return await asyncio.to_thread(self._read, parsed, context.cwd, stop)
-        finally:
-            stop.set()
+    async def work(self, parsed: ReadArguments, context: ToolContext) -> ToolOutput:
+        return await run_stoppable(lambda stop: self._read(parsed, context.cwd, stop))
 
     def _read(self, parsed: ReadArguments, cwd: str, stop: threading.Event) -> ToolOutput:
         path = resolve_existing(parsed.path, cwd, self._options.home)
         name = shown(path, cwd)
         try:
-            found = Path(path).stat()
-            if stat.S_ISDIR(found.st_mode):
-                raise ToolError(f"{name} is a directory; use ls to see what is in it.")
-            kind = special_kind(found.st_mode)
-            if kind:
-                raise ToolError(f"{name} is {kind}; only files can be read.")
+            size = require_file(path, name, "only files can be read").st_size
             with Path(path).open("rb") as file:
-                return self._read_file(file, found.st_size, parsed, path, name, stop)
+                return self._read_file(file, size, parsed, path, name, stop)
         except OSError as error:
             raise failed(error, "read", path, cwd) from error
 
@@ -271,8 +250,7 @@ class _Blocks:
         while not self._stop.is_set():
             data = self._file.read(_BLOCK_BYTES)
             text = decoder.decode(data, final=not data)
-            if not self.invalid and not text.isascii():
-                self.invalid = any("\udc80" <= char <= "\udcff" for char in set(text))
+            self.invalid = self.invalid or not_utf8(text)
             if text:
                 yield text
             if not data:
@@ -336,5 +314,4 @@ def _text(
     }
     if total is not None:
         details["totalLines"] = total
-    text = body + ("\n\n[" + " ".join(notes) + "]" if notes else "")
-    return ToolOutput((TextContent(text),), details=details)
+    return answer(body, notes, details)

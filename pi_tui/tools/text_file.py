@@ -75,6 +75,11 @@ def sniff_encoding(head: bytes) -> Encoding | None:
     return None if b"\0" in head else Encoding()
 
 
+def not_utf8(text: str) -> bool:
+    """Whether a decoded text holds bytes that are not valid UTF-8."""
+    return not text.isascii() and any("\udc80" <= char <= "\udcff" for char in set(text))
+
+
 def image_type(head: bytes) -> str | None:
     """The MIME type of an image the models take, by magic bytes."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -24,3 +25,12 @@ async def run_to_the_end(work: Callable[[], T]) -> T:
         result = await task
         current.uncancel()
         return result
+
+
+async def run_stoppable(work: Callable[[threading.Event], T]) -> T:
+    """Run work that may take long in a thread; cancelled, it is not waited for but told to stop."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stop)
+    finally:
+        stop.set()

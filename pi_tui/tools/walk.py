@@ -73,7 +73,9 @@ def _rules_above(root: str) -> tuple[str, IgnoreStack]:
     When the root itself is ignored it was named on purpose: then only rules within it hold.
     """
     start = Path(root)
-    top = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
+    # os.path asks without an error where a directory may not be looked into.
+    places = (start, *start.parents)
+    top = next((path for path in places if os.path.exists(path / ".git")), None)  # noqa: PTH110
     if top is None:
         return "", IgnoreStack()
     exclude = load_rules(top / ".git" / "info" / "exclude")

@@ -6,18 +6,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
-from pi_tui.core.protocols import ToolContext, ToolOutput
+from pi_tui.core.messages import JSON, TextContent
+from pi_tui.core.protocols import ToolOutput
 from pi_tui.tools import declared
 from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.diffs import readable_diff
 from pi_tui.tools.edit import link_note
 from pi_tui.tools.limits import count_lines
-from pi_tui.tools.options import ToolOptions
-from pi_tui.tools.paths import real_path, require_directory, resolve, shown
+from pi_tui.tools.paths import resolve, shown
 from pi_tui.tools.placing import place
 from pi_tui.tools.text_file import SNIFF_BYTES, sniff_encoding
-from pi_tui.tools.threads import run_to_the_end
+from pi_tui.tools.tool import WritingTool
 from pi_tui.tools.visible_text import plural, readable_size, visible_line
 
 _COMPARED_BYTES = 4 * 1024 * 1024
@@ -42,36 +41,22 @@ class WriteArguments(Struct, frozen=True):
 def parse_write(arguments: dict[str, JSON]) -> WriteArguments:
     given = Arguments("write", arguments)
     path = given.path() or ""
+    if path.endswith("/"):
+        raise given.wrong("path", "the path of a file, without a slash at its end", path)
     content = given.text(
         "content", "contents", "file_text", "text", expected="a string, the whole text of the file"
     )
     return WriteArguments(path, content)
 
 
-class WriteTool:
+class WriteTool(WritingTool[WriteArguments]):
     """Writes files; an existing one keeps its mode and its links."""
 
+    declaration = DECLARATION
     prompt_line = "make a file or replace all of its content"
+    parse = staticmethod(parse_write)
 
-    def __init__(self, options: ToolOptions) -> None:
-        self._options = options
-
-    @property
-    def declaration(self) -> ToolDeclaration:
-        return DECLARATION
-
-    def check(self, arguments: dict[str, JSON]) -> None:
-        parse_write(arguments)
-
-    def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return real_path(parse_write(arguments).path, cwd, self._options.home)
-
-    async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:
-        parsed = parse_write(arguments)
-        require_directory(context.cwd)
-        return await run_to_the_end(lambda: self._write(parsed, context.cwd))
-
-    def _write(self, parsed: WriteArguments, cwd: str) -> ToolOutput:
+    def write(self, parsed: WriteArguments, cwd: str) -> ToolOutput:
         path = resolve(parsed.path, cwd, self._options.home)
         name = shown(path, cwd)
         data = parsed.content.encode()
@@ -89,8 +74,10 @@ class WriteTool:
         placed = place(path, data, cwd)
         details["created"] = placed.created
         counts = ""
-        if old is not None and sniff_encoding(old[:SNIFF_BYTES]) is not None:
-            diff = readable_diff(old.decode("utf-8", "replace"), parsed.content)
+        encoding = sniff_encoding(old[:SNIFF_BYTES]) if old is not None else None
+        if old is not None and encoding is not None:
+            before = old[len(encoding.mark) :].decode(encoding.codec, "replace")
+            diff = readable_diff(before, parsed.content)
             details |= {
                 "diff": diff.text,
                 "firstChangedLine": diff.first_changed_line,

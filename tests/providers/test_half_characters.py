@@ -183,6 +183,7 @@ async def test_an_address_that_is_none_is_an_error_of_the_request(hear: Callable
     for provider in (
         OpenAICompatibleProvider("http://[::1", provider="fake"),
         AnthropicProvider("http://[::1", provider="fake"),
+        AnthropicProvider("http://[::1", provider="fake", proxy="http://127.0.0.1:9"),
     ):
         with pytest.raises(ProviderError, match="address"):
             await hear(provider, request)

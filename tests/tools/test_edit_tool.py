@@ -171,7 +171,8 @@ async def test_what_counts_as_alike(
         (THREE, [("two", "two")], ["changes nothing"]),
         (THREE, [("tow", "x")], ["`two`"]),
         (THREE, [(" \n", "x")], ["not found"]),
-        ("", [("x", "y")], ["not found"]),
+        (THREE, [("two", "2"), ("two", "zwei")], ["1 and 2 replace the same text (line 2)"]),
+        ("", [("x", "y")], ["f.txt is empty", "Use write"]),
         ("a\n" * 3000, [("a", "y")], ["more than 999 places", "…"]),
     ],
 )
@@ -217,7 +218,7 @@ async def test_other_ways_to_write_the_arguments(bench: Any) -> None:
     [
         ({"edits": []}, '"path" is missing'),
         ({"path": "f"}, '"edits" is missing'),
-        ({"path": "f", "edits": []}, '"edits" is missing'),
+        ({"path": "f", "edits": []}, "at least one {oldText, newText}, got an empty list"),
         ({"path": "f", "edits": 3}, '"edits" must be a list'),
         ({"path": "f", "edits": "x"}, '"edits" must be a list'),
         ({"path": "f", "edits": ["x"]}, '"edits[1]" must be an object'),
@@ -239,7 +240,7 @@ async def test_files_that_cannot_be_edited(bench: Any) -> None:
         ("data.bin", "ELF"),
         ("setings.toml", "settings.toml"),
         (".", "directory"),
-        ("no/such.txt", "nearest one that does is ."),
+        ("no/such.txt", "nearest one that does is the working directory."),
         ("/dev/null", "character device"),
     ):
         with pytest.raises(ToolError) as caught:

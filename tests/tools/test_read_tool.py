@@ -126,7 +126,9 @@ async def test_what_cannot_be_read(bench: Any) -> None:
     os.mkfifo(bench.path("pipe"))
     assert "a named pipe" in await asyncio.wait_for(problem(bench, path="pipe"), 10)
     assert "doc.pdf" in await problem(bench, path="Doc.PDF")
-    assert "nearest one that does is ." in await problem(bench, path="nowhere/at/all.py")
+    assert "nearest one that does is the working directory." in await problem(
+        bench, path="nowhere/at/all.py"
+    )
     assert '"offset" must be a whole number' in await problem(bench, path="x", offset="later")
     assert '"path" is missing' in await problem(bench, offset=1)
     hostile = await problem(bench, path="\x1b[2Jx\n")

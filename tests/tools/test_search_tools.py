@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -96,6 +97,67 @@ async def test_grep_says_what_is_wrong_with_a_pattern(project: Any) -> None:
         await project.output("grep", path="src")
 
 
+async def test_grep_takes_crlf_as_a_line_end(bench: Any) -> None:
+    bench.put("f", b"foo bar\r\nfoo\r\n\r\nbar foo\r")
+    assert await bench.text("grep", pattern="foo$") == "f:2: foo\nf:4: bar foo"
+    assert await bench.text("grep", pattern="^$") == "f:3: "
+
+
+async def test_grep_of_what_only_a_line_alone_fits(bench: Any) -> None:
+    bench.put("f", "bbb\nxxa")
+    assert await bench.text("grep", pattern="[^a]++$") == "f:1: bbb"
+
+
+async def test_an_empty_file_has_no_line_to_fit(bench: Any) -> None:
+    bench.put("empty", "")
+    bench.put("line", "\n")
+    assert await bench.text("grep", pattern="^") == "line:1: "
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+async def test_lines_of_large_files_are_numbered(bench: Any, codec: str) -> None:
+    long = "a" * 10_000_000 + "needle" + "b" * 10_000_000
+    bench.put("f", f"{long}\nsecond needle\r\n".encode(codec))
+    first, second = (await bench.text("grep", pattern="needle")).split("\n")
+    assert first.startswith("f:1: …aaa") and "aneedleb" in first
+    assert second == "f:2: second needle"
+
+
+async def test_more_matches_than_an_answer_has_room_for(make_bench: Any) -> None:
+    bench = make_bench(max_bytes=924)
+    bench.put("f", "x" * 400 + "\n" + "y\n" * 3)
+    bench.put("g", "x" * 490 + "\n" + "x\n" * 5)
+    output = await bench.output("grep", pattern="x", context=1)
+    lines, note = output.content[0].text.split("\n\n")
+    assert [line[:5] for line in lines.split("\n")] == ["f:1: ", "f-2- ", "g:1: ", "g:2: ", "g:3: "]
+    assert 924 - len("g:4: x") <= len(lines) <= 924
+    assert note == "[3 more lines left out for their size.]"
+    assert output.details == {"matches": 7, "files": 2, "truncated": True}
+
+
+async def test_matches_far_beyond_an_answer_do_not_reach_the_program(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grep_module, "_STREAM_LIMIT_BYTES", 80_000)
+    bench.put("f", f"{'x' * 400}\n" * 1000)
+    text = await bench.text("grep", pattern="x", limit=1000)
+    assert "more lines left out for their size" in text
+    assert 50_000 < len(text) < 52_000
+
+
+async def test_grep_says_why_nothing_may_have_been_found(bench: Any) -> None:
+    bench.put("app/[id]/page.ts", "one\ntwo\n")
+    for pattern in ("one\ntwo", r"one\ntwo"):
+        assert "nothing fits across a line end" in await bench.text("grep", pattern=pattern)
+    text = await bench.text("grep", pattern=r"one\\ntwo")
+    assert text == "No matches."
+    text = await bench.text("grep", pattern="one", glob="app/[id]/*")
+    assert "put a backslash before one" in text
+    assert "page.ts:1: one" in await bench.text("grep", pattern="one", glob=r"app/\[id\]/*")
+    with pytest.raises(ToolError, match=r'"pattern" must be .*, got an empty string'):
+        await bench.output("grep", pattern="")
+
+
 async def test_a_pattern_that_never_ends_is_stopped(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,28 +171,24 @@ async def test_a_pattern_that_never_ends_is_stopped(
     assert text.startswith("a:1: found aaa!\n\n[Stopped after 0.1 s")
 
 
-async def test_a_cancelled_search_ends_its_process(bench: Any, until: Any) -> None:
+async def test_a_cancelled_search_ends_its_process(
+    bench: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def recorded(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*words, **options))
+        return started[-1]
+
     bench.put("b", "a" * 60 + "!\n")
-
-    def searching() -> list[str]:
-        root = str(bench.directory)
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                text = (entry / "cmdline").read_bytes()
-                owner = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if b"pi_tui.tools.search" in text and int(owner[1]) == os.getpid():
-                found.append(f"{entry.name} {root}")
-        return found
-
+    monkeypatch.setattr(grep_module.asyncio, "create_subprocess_exec", recorded)
     task = asyncio.ensure_future(bench.text("grep", pattern="(a+)+b"))
-    await until(lambda: bool(searching()))
+    await until(lambda: bool(started))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not searching())
+    assert started[0].returncode == -signal.SIGKILL
 
 
 async def test_names_with_escape_codes_are_made_visible(bench: Any) -> None:
@@ -165,6 +223,25 @@ async def test_find(project: Any) -> None:
         await project.output("find", pattern="x", path="README.md")
     with pytest.raises(ToolError, match='"pattern" is missing'):
         await project.output("find")
+
+
+async def test_find_says_why_nothing_may_have_been_found(bench: Any) -> None:
+    bench.put("app/[id]/page.ts", "")
+    assert "put a backslash before one" in await bench.text("find", pattern="app/[id]/*")
+    assert await bench.text("find", pattern=r"app/\[id\]/*") == "app/[id]/page.ts"
+    for pattern in ("../*", "/etc/*.conf"):
+        assert "give another one as path" in await bench.text("find", pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("find", {"pattern": "*.[ch"}), ("grep", {"pattern": "x", "glob": "a\\"})],
+)
+def test_globs_that_can_fit_nothing_are_refused(
+    bench: Any, tool: str, arguments: dict[str, str]
+) -> None:
+    with pytest.raises(ToolError, match=r"must be a glob with every \[ closed"):
+        bench.tools[tool].check(arguments)
 
 
 async def test_find_does_not_follow_links_in_a_circle(bench: Any) -> None:
