@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -20,8 +19,9 @@ from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
 from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.tree_dump import entry_line, one_line
+from pi_tui.commands.drafts import edit_again, give_back
 from pi_tui.commands.registry import Command, CommandCall
-from pi_tui.commands.ui import CommandUI, OpensTree, TakesDrafts
+from pi_tui.commands.ui import CommandUI, OpensTree
 from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import JSON
 from pi_tui.core.numbers import compact_count
@@ -143,21 +143,10 @@ async def _tree(call: CommandCall) -> None:
 def tell_navigation(ui: CommandUI, outcome: NavigationOutcome) -> None:
     """Show how a move ended, and put into the editor what belongs there."""
     if outcome.taken_back:
-        _give_back(ui, outcome.taken_back)
-    if outcome.editor_text:
-        ui.set_editor_text(outcome.editor_text)
+        give_back(ui, outcome.taken_back)
+    if outcome.editor_text or outcome.editor_images:
+        edit_again(ui, Draft(outcome.editor_text or "", outcome.editor_images))
     ui.notify("error" if outcome.kind == "failed" else "info", outcome.message)
-
-
-def _give_back(ui: CommandUI, drafts: Sequence[Draft]) -> None:
-    if isinstance(ui, TakesDrafts):
-        ui.put_back(drafts)
-        return
-    ui.set_editor_text("\n\n".join(draft.text for draft in drafts))
-    images = sum(len(draft.images) for draft in drafts)
-    if images:
-        what = "an image" if images == 1 else f"{images} images"
-        ui.notify("warning", f"{what} of messages that were not sent cannot be kept here")
 
 
 def tree_text(dump: JSON, *, everything: bool = False) -> str:

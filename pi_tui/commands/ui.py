@@ -73,6 +73,10 @@ class TakesDrafts(Protocol):
         """Put messages that were not sent in front of what the editor holds, and say so."""
         ...
 
+    def set_editor_draft(self, draft: Draft) -> None:
+        """Put a message and its images into the editor, unless a draft is there."""
+        ...
+
 
 @runtime_checkable
 class OpensTree(Protocol):

@@ -5,15 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from pi_tui.core.entries import CustomMessageEntry, MessageEntry
-from pi_tui.core.messages import UserMessage, text_of
+from pi_tui.core.messages import ContentList, ImageContent, UserMessage, images_of, text_of
 from pi_tui.core.tree import SessionTree
 
 
 class Navigation(Struct, frozen=True):
-    """`leaf_id` None: before the first entry. `editor_text` None: the editor is left alone."""
+    """`leaf_id` None: before the first entry. `editor_text` None: the editor is left alone.
+
+    `editor_images` belong to the text.
+    """
 
     leaf_id: str | None
     editor_text: str | None = None
+    editor_images: tuple[ImageContent, ...] = ()
 
 
 def plan_navigation(tree: SessionTree, target_id: str) -> Navigation:
@@ -26,7 +30,11 @@ def plan_navigation(tree: SessionTree, target_id: str) -> Navigation:
         return Navigation(tree.leaf_id)
     entry = tree.entry(target_id)
     if isinstance(entry, CustomMessageEntry):
-        return Navigation(tree.parent(target_id), text_of(entry.content))
+        return _edited_again(tree.parent(target_id), entry.content)
     if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage):
-        return Navigation(tree.parent(target_id), text_of(entry.message.content))
+        return _edited_again(tree.parent(target_id), entry.message.content)
     return Navigation(target_id)
+
+
+def _edited_again(leaf_id: str | None, content: str | ContentList) -> Navigation:
+    return Navigation(leaf_id, text_of(content), images_of(content))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pi_tui.commands.builtin import thinking_levels
 from pi_tui.tui.terminal import EXIT_INTERRUPTED
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TWICE_S = 0.5
 LEAVE_S = 2.0
 """How long a second Ctrl+C may take: long enough to read that it leaves."""
+TOLD_S = 2.0
+"""How long the status line says what a key has done."""
 
 
 class AppActions:
@@ -36,10 +38,10 @@ class AppActions:
             "app.suspend": app.suspend_process,
             "app.editor.external": app.edit_externally,
             "app.message.copy": lambda: app.desk.run_command("/copy"),
-            "app.message.followUp": lambda: app.desk.send("followUp"),
+            "app.message.followUp": lambda: self._send("followUp"),
             "app.message.dequeue": lambda: app.desk.take_back() > 0,
-            "app.tools.expand": transcript.toggle_tools,
-            "app.thinking.toggle": transcript.toggle_thinking,
+            "app.tools.expand": self._toggle_tools,
+            "app.thinking.toggle": self._toggle_thinking,
             "app.thinking.cycle": self._cycle_thinking,
             "app.model.select": lambda: app.desk.run_command("/model"),
             "app.model.cycleForward": lambda: self._cycle_model(1),
@@ -95,7 +97,11 @@ class AppActions:
             buffer.replace(buffer.cursor - 1, buffer.cursor, "\n")
             editor.changed()
             return
-        app.desk.send("steer")
+        self._send("steer")
+
+    def _send(self, delivery: Literal["steer", "followUp"]) -> None:
+        if self._app.desk.send(delivery):
+            self._app.transcript.scroll_bottom()  # what was sent is at the end, so is the answer
 
     def _interrupt(self) -> bool:
         app = self._app
@@ -122,12 +128,26 @@ class AppActions:
             app.exit(return_code=EXIT_INTERRUPTED)
             return True
         self._cleared_s = now_s
-        if app.editor.buffer.text:
-            app.editor.clear()
-        else:
-            key = app.keys.label("app.clear")
-            app.live.notice("info", f"{key} again, within {LEAVE_S:g} s, leaves", "exit")
+        app.editor.clear()
+        leaves = f"{app.keys.label('app.clear')} again, within {LEAVE_S:g} s, leaves"
+        interrupts = app.keys.label("app.interrupt")
+        busy = app.status.busy and interrupts
+        app.status.hint(LEAVE_S, *([f"{interrupts} interrupts · {leaves}"] if busy else []), leaves)
         return True
+
+    def _toggle_tools(self) -> None:
+        transcript = self._app.transcript
+        transcript.toggle_tools()
+        self._confirm(f"tool output: {'opened' if transcript.tools_expanded else 'closed'}")
+
+    def _toggle_thinking(self) -> None:
+        transcript = self._app.transcript
+        transcript.toggle_thinking()
+        self._confirm(f"thinking: {'shown' if transcript.thinking_shown else 'hidden'}")
+
+    def _confirm(self, text: str) -> None:
+        """Say what a key has done: it may have changed nothing in sight."""
+        self._app.status.hint(TOLD_S, text)
 
     def _copy_block(self) -> None:
         app = self._app

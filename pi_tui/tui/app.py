@@ -1,18 +1,16 @@
 """The full-screen application: it puts the parts together and passes things on.
 
-`run_tui` is the one entry point. The app class holds the widgets and what they share, receives keys
-and events, and leaves every decision to its parts.
+The app class holds the widgets and what they share, receives keys and events, and leaves every
+decision to its parts. `run` starts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import shlex
-import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual import events
@@ -20,56 +18,43 @@ from textual.app import App, ComposeResult
 
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import CommandRegistry
-from pi_tui.core.coverage import Coverage, coverage_of
-from pi_tui.core.errors import PiTuiError, StorageError
-from pi_tui.core.sanitise import sanitise
-from pi_tui.core.transcript import Block, NoticeBlock, UserBlock, blocks_of
-from pi_tui.core.tree import SessionTree
+from pi_tui.core.errors import PiTuiError
+from pi_tui.core.transcript import NoticeBlock
 from pi_tui.core.tree_shape import TreeFilter
-from pi_tui.tui.actions import AppActions
-from pi_tui.tui.bridge import FRAME_S, Rebuild, SessionBridge
+from pi_tui.tui.actions import TOLD_S, AppActions
+from pi_tui.tui.background import BackgroundWork
+from pi_tui.tui.bridge import Rebuild, SessionBridge
 from pi_tui.tui.command_ui import TuiCommandUI
-from pi_tui.tui.crash import crash_report, hide_secrets
+from pi_tui.tui.crash import hide_secrets
 from pi_tui.tui.dialogs.panel import Panel
-from pi_tui.tui.dialogs.text_panel import TextPanel
-from pi_tui.tui.driver import TerminalDriver, ignore_textual_settings, set_escape_delay
+from pi_tui.tui.driver import TerminalDriver
 from pi_tui.tui.editor.commands import CommandCompleter
-from pi_tui.tui.editor.history import PromptHistory
 from pi_tui.tui.editor.paths import PathCompleter
 from pi_tui.tui.editor.widget import PromptEditor
 from pi_tui.tui.external_editor import ExternalEditor
 from pi_tui.tui.footer import StatusFooter
 from pi_tui.tui.footer_source import FooterSource
 from pi_tui.tui.git_branch import git_branch
-from pi_tui.tui.history_loader import PathReader
 from pi_tui.tui.input_queue import MOUNT_S, InputQueue
-from pi_tui.tui.keys import KeyMap, normalise_key
+from pi_tui.tui.input_router import InputRouter
+from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.live_transcript import LiveTranscript
 from pi_tui.tui.no_colour import WithoutColours
 from pi_tui.tui.options import TuiOptions
-from pi_tui.tui.own_children import kill_own_children
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.path_view import PathView, path_coverage
 from pi_tui.tui.prompt import PromptDesk
 from pi_tui.tui.queue_view import QueueView
-from pi_tui.tui.terminal import TerminalGuard, hold_terminal
-from pi_tui.tui.terminal_input import InputItem, TerminalInput, TypedText, types
+from pi_tui.tui.status_line import StatusLine
+from pi_tui.tui.terminal_input import TerminalInput, TypedText
 from pi_tui.tui.theme import PLAIN, ThemeSource, textual_theme
 from pi_tui.tui.transcript import KeyHints, Transcript
-from pi_tui.tui.view_state import StatusState, spinner
+from pi_tui.tui.view_state import StatusState
 
 if TYPE_CHECKING:
     from pi_tui.tui.tree.flow import TreeNavigator
 
 T = TypeVar("T")
-
-SCOPES = ("app.", "tui.input.", "tui.altScreen.", "tui.editor.")
-"""Where a key is looked up while the editor has the keyboard, in this order."""
-FOCUSED_SCOPES = ("tui.block.", *SCOPES)
-"""The same while a block of the transcript is marked."""
-PANEL_LETTERS = ("q", "space")
-"""Characters that mean something in every text to read: close, and a page further."""
-STATUS_FRAME_CELLS = 8
-"""What the editor's border needs beside the status text, the spinner included."""
 
 
 class PiTuiApp(App[None], inherit_bindings=False):
@@ -78,6 +63,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
     CSS = """
+    Screen { overflow: hidden; }
     Transcript { height: 1fr; }
     Screen:nocolor .screen--selection { text-style: reverse; }
     """
@@ -93,6 +79,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             self._filters = [WithoutColours()]
         theme = (None if self.no_color else options.theme) or PLAIN
         self._theme_source = theme
+        self._work = BackgroundWork(self._tell_fault)
         self.session = session
         self.options = options
         self.keys = KeyMap(options.keybindings)
@@ -111,7 +98,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             ),
         )
         self.live = LiveTranscript(
-            self.transcript, lambda: _coverage(session.tree, session.tree.path_ids())
+            self.transcript, lambda: path_coverage(session.tree, session.tree.path_ids())
         )
         self.queue_view = QueueView(self.palette, self.keys.label("app.message.dequeue"))
         self._paths = PathCompleter(lambda: session.cwd, options.home)
@@ -121,6 +108,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             menu_rows=options.completion_rows,
         )
         self._paths.ready = self.editor.completions_ready
+        self.status = StatusLine(self.editor, lambda: self._cancel_key, lambda: self.size.width)
         self.footer = StatusFooter(self.palette)
         self.footer_source = FooterSource(session, options)
         self.ui = TuiCommandUI(self)
@@ -130,16 +118,23 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self._navigator: TreeNavigator | None = None
         self.crash: BaseException | None = None
         self.on_leaving: Callable[[], None] | None = None
-        self._input = InputQueue(self._deliver)
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._input = InputQueue(lambda item: self._router.deliver(item))
         self._panels: list[Panel[Any]] = []
-        self._head: list[Block] = [
+        self._router = InputRouter(
+            keys=self.keys,
+            editor=self.editor,
+            transcript=self.transcript,
+            actions=self.actions,
+            status=self.status,
+            panels=self._panels,
+            hold=self._input.hold,
+        )
+        head = [
             NoticeBlock(f"startup:{number}", line.level, line.text)
             for number, line in enumerate(options.startup)
         ]
-        self._status: StatusState | None = None
+        self._path_view = PathView(session, self.live, self.editor, head, self.spawn)
         self._bridge: SessionBridge | None = None
-        self._shown_path: Rebuild | None = None
         self.register_theme(textual_theme(theme))
         self.theme = theme.name
 
@@ -152,9 +147,9 @@ class PiTuiApp(App[None], inherit_bindings=False):
     # ------------------------------------------------------------ start
 
     def on_mount(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(self._background_error)
-        self._status = StatusState(self.session.activity, time.monotonic())
-        self._bridge = SessionBridge(self.session, self.live, self._status, self)
+        self._work.watch_loop()
+        self.status.state = StatusState(self.session.activity, time.monotonic())
+        self._bridge = SessionBridge(self.session, self.live, self.status.state, self)
         self._bridge.start()
         self._fit(self.size.height)
         self._thinking_colour()
@@ -199,67 +194,12 @@ class PiTuiApp(App[None], inherit_bindings=False):
         else:
             await super().on_event(event)
 
-    def _deliver(self, item: InputItem) -> Sequence[InputItem]:
-        """Take one piece of input; typed text comes back as keys where each may mean something."""
-        if isinstance(item, TypedText):
-            if self._panel or self.transcript.has_focused_block or self._has_bound(item.text):
-                return [events.Key(character, character) for character in item.text]
-            self.editor.insert("".join(filter(types, item.text)))
-        elif isinstance(item, events.Paste):
-            self._paste(item.text)
-        else:
-            character = item.character if types(item.character) else None
-            self._key(normalise_key(item.key), character)
-        return ()
-
-    def _has_bound(self, text: str) -> bool:
-        """True when a character of the text is the key of an action."""
-        return any(self.keys.actions(normalise_key(character), SCOPES) for character in set(text))
-
     def _key(self, name: str, character: str | None) -> None:
-        panel = self._panel
-        if panel is not None:
-            if not self._types_past(panel, name, character):
-                panel.key(name, character)
-                if panel.result.done():
-                    self._input.hold()  # until it is gone, or another one stands in its place
-                return
-            panel.finish(None)
-        focused = self.transcript.has_focused_block
-        for action in self.keys.actions(name, FOCUSED_SCOPES if focused else SCOPES):
-            if self.actions.perform(action) or self.editor.run(action):
-                return
-        if character is not None:
-            self.transcript.leave_focus()
-            self.editor.insert(character)
-
-    def _paste(self, text: str) -> None:
-        panel = self._panel
-        if panel is not None and not self._is_only_read(panel):
-            panel.paste(text)
-            return
-        if panel is not None:
-            panel.finish(None)
-        self.editor.paste(text)
+        self._router.key(name, character)
 
     @property
     def _panel(self) -> Panel[Any] | None:
-        """The panel that has the keyboard: the last one that waits for its result."""
-        return next((panel for panel in reversed(self._panels) if not panel.result.done()), None)
-
-    def _is_only_read(self, panel: Panel[Any]) -> bool:
-        """True for a text to read with nothing but the editor below it."""
-        alone = not any(other is not panel and not other.result.done() for other in self._panels)
-        return alone and isinstance(panel, TextPanel)
-
-    def _types_past(self, panel: Panel[Any], name: str, character: str | None) -> bool:
-        """True for a character that nothing in the panel takes: who reads has begun to write."""
-        return (
-            character is not None
-            and name not in PANEL_LETTERS
-            and not self.keys.actions(name, ("tui.select.", "tui.editor."))
-            and self._is_only_read(panel)
-        )
+        return self._router.panel
 
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.height)
@@ -272,11 +212,8 @@ class PiTuiApp(App[None], inherit_bindings=False):
     # ------------------------------------------------------------ what the bridge tells
 
     def status_changed(self) -> None:
-        now_s = time.monotonic()
-        room = self.size.width - STATUS_FRAME_CELLS
-        text = "" if self._status is None else self._status.text(now_s, self._cancel_key, room)
-        self.editor.set_status(f"{spinner(now_s)} {text}" if text else "")
-        if self._status is not None and not self._status.busy:
+        self.status.show()
+        if self.status.state is not None and not self.status.busy:
             self.spawn(self._after_work())
 
     def footer_changed(self) -> None:
@@ -286,33 +223,13 @@ class PiTuiApp(App[None], inherit_bindings=False):
     def queue_changed(self, steering: tuple[str, ...], follow_up: tuple[str, ...]) -> None:
         self.queue_view.show(steering, follow_up)
 
-    def path_changed(self, rebuild: Rebuild) -> None:
-        reader = PathReader(rebuild.tree, rebuild.path_ids)
-        try:
-            blocks = blocks_of(reader.end())
-            coverage = _coverage(rebuild.tree, rebuild.path_ids)
-        except StorageError as error:
-            self.live.notice("error", error.text)
-            return
-        self._shown_path = rebuild
-        self.live.rebuild([*self._head, *blocks], coverage)
-        self.editor.history = PromptHistory(_prompts(blocks))
-        if not reader.complete_at_once:
-            self.spawn(self._load_beginning(rebuild, reader))
+    def catch_up(self) -> None:
+        """Put on the screen what the session has told already, before more is written."""
+        if self._bridge is not None:
+            self._bridge.catch_up()
 
-    async def _load_beginning(self, rebuild: Rebuild, reader: PathReader) -> None:
-        try:
-            beginning = blocks_of(await reader.beginning())
-        except StorageError as error:
-            if rebuild is self._shown_path and rebuild.tree is self.session.tree:
-                self.live.notice("error", error.text)  # else its session was left and closed
-            return
-        while self.live.streaming:
-            await self.session.wait_idle()
-            await asyncio.sleep(FRAME_S)  # for the events that are still to be folded
-        if rebuild is self._shown_path:
-            self.live.put_before(beginning, after=len(self._head))
-            self.editor.history.extend_back(_prompts(beginning))
+    def path_changed(self, rebuild: Rebuild) -> None:
+        self._path_view.show(rebuild)
 
     async def _after_work(self) -> None:
         """Commands of the agent may have switched the branch."""
@@ -381,7 +298,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             return False
         self.ui.copy(text)
         self.screen.clear_selection()
-        self.ui.notify("info", f"copied: {len(text):,} characters")
+        self.status.hint(TOLD_S, f"copied {len(text):,} characters")
         return True
 
     def suspend_process(self) -> None:
@@ -451,29 +368,11 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         """Run something in the background; a fault in it becomes a line on screen."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._spawned_done)
-        return task
+        return self._work.spawn(work)
 
-    def _spawned_done(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell_fault(error)
-
-    def _background_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, Exception):
-            self._tell_fault(error)
-        elif error is None:
-            text = f"internal error: {context.get('message', 'unknown')}"
-            self.call_next(self.live.notice, "error", text)
-
-    def _tell_fault(self, error: BaseException) -> None:
-        text = hide_secrets(
-            f"internal error: {type(error).__name__}: {error}", self.options.secrets
-        )
+    def _tell_fault(self, words: str) -> None:
         if self.is_running:
+            text = hide_secrets(words, self.options.secrets)
             self.call_next(self.live.notice, "error", text)  # with the app as context
 
     def _handle_exception(self, error: Exception) -> None:
@@ -483,7 +382,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        self._close_messages_no_wait()  # the report is printed by `run_tui`, without values
+        self._close_messages_no_wait()  # the report is printed by `run`, without values
 
     def panic(self, *renderables: object) -> None:
         self._close_messages_no_wait()
@@ -494,90 +393,4 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.footer_source.stop()
         if self._bridge is not None:
             self._bridge.stop()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _coverage(tree: SessionTree, path_ids: Sequence[str]) -> Coverage:
-    return coverage_of([tree.head(entry_id) for entry_id in path_ids], tree.entry)
-
-
-def _prompts(blocks: Iterable[Block]) -> list[str]:
-    return [block.text for block in blocks if isinstance(block, UserBlock) and block.text]
-
-
-def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOptions) -> int:
-    """Run the full-screen front end until the person leaves; returns the exit code.
-
-    Closes the session. The terminal is as it was before when this returns, however it ended.
-    """
-    guard = hold_terminal()
-    guard.remote = options.remote
-    guard.on_forced_end = kill_own_children
-    ignore_textual_settings()
-    set_escape_delay(max(options.escape_delay_s, 0.1 if options.remote else 0.0))
-    crash: BaseException | None = None
-    told: tuple[str, ...] = ()
-    code = 1
-    gc.disable()  # until the first screen: while a program starts there is no garbage
-    try:
-        with guard:
-            code, crash, told = asyncio.run(_run(session, registry, options, guard))
-    except Exception as error:  # noqa: BLE001 - the last place that can still tell anybody
-        crash = error
-    if guard.signalled is not None:
-        code = 128 + guard.signalled
-    _farewell(session, options, crash, told)
-    return code
-
-
-def _farewell(
-    session: AgentSession,
-    options: TuiOptions,
-    crash: BaseException | None,
-    told: tuple[str, ...],
-) -> None:
-    """What is left to say, on the normal screen."""
-    with suppress(OSError):  # after a hang-up nobody reads this
-        if crash is not None:
-            sys.stderr.write(crash_report(crash, options.secrets))
-        sys.stderr.writelines(f"pi-tui: {sanitise(line)}\n" for line in told)
-        sys.stderr.flush()
-        if len(session.tree) and session.store.path is not None:
-            reference = options.resume_reference or session_id
-            name = shlex.quote(reference(session))
-            sys.stdout.write(f"To go on with this session:\n{options.resume_command} {name}\n")
-            sys.stdout.flush()
-
-
-async def _run(
-    session: AgentSession, registry: CommandRegistry, options: TuiOptions, guard: TerminalGuard
-) -> tuple[int, BaseException | None, tuple[str, ...]]:
-    loop = asyncio.get_running_loop()
-    app = PiTuiApp(session, registry, options)
-
-    def end(signum: int) -> None:
-        loop.call_soon_threadsafe(lambda: app.exit(return_code=128 + signum))
-
-    guard.on_signal = end
-    app.on_leaving = guard.begin_leaving
-    try:
-        await app.run_async()
-    finally:
-        guard.on_signal = _ending_already
-        guard.begin_leaving()
-        await app.shut_down()
-        guard.restore_screen()
-        told = await session.close()
-    crash = app.crash
-    return (1 if crash is not None else app.return_code or 0), crash, told
-
-
-def session_id(session: AgentSession) -> str:
-    """The usual name of a session."""
-    return session.session_id
-
-
-def _ending_already(signum: int) -> None:
-    """The end is under way; the guard ends the process if that takes too long."""
+        await self._work.end()

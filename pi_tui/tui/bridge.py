@@ -82,6 +82,7 @@ class SessionBridge:
         self._flush: asyncio.Handle | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._flushed_s = 0.0
+        self._folding = False
         self._unsubscribe: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
@@ -103,6 +104,16 @@ class SessionBridge:
                 handle.cancel()
         self._flush = self._tick = None
 
+    def catch_up(self) -> None:
+        """Draw what waits, now.
+
+        For whoever is about to write a line about something that has just happened: a path that
+        is still to be put on the screen would wipe the line.
+        """
+        if self._flush is not None and not self._folding:
+            self._flush.cancel()
+            self._context.run(self._fold)
+
     def _listen(self, event: Event) -> None:
         if isinstance(event, LeafMoved | SessionReplaced):
             tree = self._session.tree
@@ -118,6 +129,13 @@ class SessionBridge:
 
     def _fold(self) -> None:
         self._flush = None
+        self._folding = True
+        try:
+            self._fold_waiting()
+        finally:
+            self._folding = False
+
+    def _fold_waiting(self) -> None:
         events, self._waiting = self._waiting, []
         now_s = self._flushed_s = self._clock()
         status = footer = False

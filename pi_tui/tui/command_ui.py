@@ -32,6 +32,7 @@ class TuiCommandUI:
 
     def notify(self, level: NoticeLevel, text: str) -> None:
         """Append a line; the same confirmation again ("model: …") replaces the earlier one."""
+        self._app.catch_up()
         name, colon, _ = text.partition(":")
         kind = name if colon and len(name) <= _KIND_CHARS else text
         self._app.live.notice(level, text, kind if level == "info" else "")
@@ -69,15 +70,16 @@ class TuiCommandUI:
 
     def set_editor_text(self, text: str) -> None:
         """Put text into the editor; a draft that is there stays, and the text waits behind Up."""
-        editor = self._app.editor
-        if editor.buffer.is_blank:
-            editor.set_text(text)
-            return
-        editor.history.add(text)
-        self.notify("info", "your draft was kept: the other text is the newest in the history")
+        self.set_editor_draft(Draft(text))
+
+    def set_editor_draft(self, draft: Draft) -> None:
+        """Do the same with a message and its images."""
+        self._app.catch_up()
+        self._app.desk.edit_again(draft)
 
     def put_back(self, drafts: Sequence[Draft]) -> None:
         """Put messages that were not sent in front of the draft, with their images."""
+        self._app.catch_up()
         self._app.desk.put_back(drafts)
 
     def open_tree(self) -> bool:

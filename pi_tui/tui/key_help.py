@@ -10,7 +10,7 @@ _WORDS: dict[str, str] = {
     "app.message.dequeue": "take queued messages back into the editor",
     "tui.input.newLine": "new line",
     "app.interrupt": "interrupt, close a list; twice: see settings",
-    "app.clear": "clear the editor; twice: exit",
+    "app.clear": "copy what is selected, or clear the editor; twice: exit",
     "app.exit": "exit when the editor is empty",
     "app.suspend": "suspend",
     "app.editor.external": "edit the text in the external editor",

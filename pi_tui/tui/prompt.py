@@ -1,7 +1,8 @@
 """What Enter does with the text: a command, a shell command, or a message.
 
-The editor is emptied only when somebody took its text. Images of messages that come back from the
-queue stand in the text as one character each, so that they are deleted and sent like the rest.
+The editor is emptied only when somebody took its text. Images of messages that come back,
+from the queue or from the tree, stand in the text as one character each, so that they are deleted
+and sent like the rest.
 """
 
 from __future__ import annotations
@@ -38,19 +39,25 @@ class PromptDesk:
         self._images: dict[str, ImageContent] = {}
         self._image_number = 0
 
-    def send(self, delivery: Literal["steer", "followUp"]) -> None:
-        """Send what the editor holds. What it is decides the typed text, not a collapsed paste."""
+    def send(self, delivery: Literal["steer", "followUp"]) -> bool:
+        """Send what the editor holds. What it is decides the typed text, not a collapsed paste.
+
+        True when something begins that goes on at the end of the conversation.
+        """
         buffer = self._editor.buffer
         if buffer.is_blank:
-            return
+            return False
         typed, whole = buffer.text.strip(), buffer.expanded()
         if typed.startswith("/") and self._registry.is_command(whole):
             self._clear()
             self._spawn(self._registry.run(whole, self._session, self._ui))
-        elif typed.startswith("!"):
-            self._run_shell(whole.strip())
-        elif self._session.submit(whole, delivery, self._attached()) != "refused":
+            return False
+        if typed.startswith("!"):
+            return self._run_shell(whole.strip())
+        became = self._session.submit(whole, delivery, self._attached())
+        if became != "refused":
             self._clear()
+        return became == "started"
 
     def run_command(self, text: str) -> None:
         """Run a command line as if it had been typed; the editor is left alone."""
@@ -68,32 +75,43 @@ class PromptDesk:
         editor = self._editor
         editor.history.leave()
         editor.buffer.put_before([draft.text for draft in drafts])
-        images = self._attach(drafts)
+        images = [image for draft in drafts for image in draft.images]
+        editor.buffer.attach(self._markers(images))
         editor.changed(complete=False)
-        self._ui.notify("info", f"queue: {_back_in_editor(len(drafts), images)}")
+        self._ui.notify("info", f"queue: {_back_in_editor(len(drafts), len(images))}")
 
-    def _attach(self, drafts: Sequence[Draft]) -> int:
-        """Put the images of drafts into the text; how many there are."""
-        buffer = self._editor.buffer
-        count = 0
-        for image in (image for draft in drafts for image in draft.images):
+    def edit_again(self, draft: Draft) -> None:
+        """Put a message that was sent before into the editor; a draft there is kept instead."""
+        editor = self._editor
+        state = editor.buffer.composed(draft.text, self._markers(draft.images))
+        if editor.buffer.is_blank:
+            editor.put(state)
+            return
+        editor.history.add(state)
+        self._ui.notify("info", "your draft was kept: the other text is the newest in the history")
+
+    def _markers(self, images: Sequence[ImageContent]) -> str:
+        """One character of the editor for each image."""
+        markers = ""
+        for image in images:
             self._image_number += 1
-            self._images[buffer.attach(f"[image #{self._image_number}]")] = image
-            count += 1
-        return count
+            marker = self._editor.buffer.attachment(f"[image #{self._image_number}]")
+            self._images[marker] = image
+            markers += marker
+        return markers
 
     def _attached(self) -> tuple[ImageContent, ...]:
         """The images that stand in the text."""
         text = self._editor.buffer.text if self._images else ""
         return tuple(self._images[char] for char in text if char in self._images)
 
-    def _run_shell(self, text: str) -> None:
+    def _run_shell(self, text: str) -> bool:
         excluded = text.startswith("!!")
         command = text[2:].strip() if excluded else text[1:].strip()
-        if not command:
-            return
-        if self._session.start_shell(command, excluded=excluded):
-            self._clear()
+        if not command or not self._session.start_shell(command, excluded=excluded):
+            return False
+        self._clear()
+        return True
 
     def _clear(self) -> None:
         editor = self._editor

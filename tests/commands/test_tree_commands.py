@@ -379,9 +379,13 @@ class EditorScreen(Screen):
     def __init__(self) -> None:
         super().__init__()
         self.drafts: list[Draft] = []
+        self.again: list[Draft] = []
 
     def put_back(self, drafts: Sequence[Draft]) -> None:
         self.drafts.extend(drafts)
+
+    def set_editor_draft(self, draft: Draft) -> None:
+        self.again.append(draft)
 
 
 CAT = ImageContent("Y2F0", "image/png")
@@ -403,6 +407,21 @@ def test_elsewhere_their_text_is_kept_and_the_loss_is_told():
     assert screen.said == [
         ("warning", "2 images of messages that were not sent cannot be kept here"),
         ("error", "m"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["chosen", ""])
+def test_a_chosen_message_keeps_its_images_where_that_can_be(text):
+    outcome = NavigationOutcome("moved", None, None, text, message="m", editor_images=(CAT,))
+    screen = EditorScreen()
+    tell_navigation(screen, outcome)
+    assert screen.again == [Draft(text, (CAT,))] and screen.said == [("info", "m")]
+    plain = Screen()
+    tell_navigation(plain, outcome)
+    assert plain.editor == [text] * bool(text)
+    assert plain.said == [
+        ("warning", "an image of the message cannot be kept here"),
+        ("info", "m"),
     ]
 
 

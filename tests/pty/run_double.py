@@ -22,6 +22,7 @@ from pi_tui.core.events import ActivityChanged  # noqa: E402
 from pi_tui.core.messages import UserMessage  # noqa: E402
 from pi_tui.tui import app as app_module  # noqa: E402
 from pi_tui.tui.options import StartupLine, TuiOptions  # noqa: E402
+from pi_tui.tui.run import run_tui  # noqa: E402
 
 spec = importlib.util.spec_from_file_location(
     "tui_session_double", Path(__file__).parents[1] / "tui" / "session_double.py"
@@ -88,7 +89,7 @@ options = TuiOptions(
     secrets=(SECRET,),
     after_paint=after_paint,
 )
-code = app_module.run_tui(session, builtin_registry(), options)
+code = run_tui(session, builtin_registry(), options)
 if KIND == "lingering":
     Path("closing").touch()
     time.sleep(0.4)

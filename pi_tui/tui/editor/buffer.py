@@ -94,13 +94,13 @@ class EditorBuffer:
 
     def set_text(self, text: str) -> None:
         """Replace the text from outside; cursor at the end; undoable."""
+        self.put_back(self.composed(text))
+
+    def composed(self, text: str, attached: str = "") -> Snapshot:
+        """A state with a text from outside and, behind it, characters that `attachment` gave."""
         text = _LINE_END.sub("\n", text)
-        self._remember("replace")
-        if len(text) > INSERT_CHARS:
-            self.text = self._new_atom(text)
-        else:
-            self.text = self._protect(text)
-        self.cursor = len(self.text)
+        whole = self._new_atom(text) if len(text) > INSERT_CHARS else self._protect(text)
+        return Snapshot(whole + attached, len(whole + attached))
 
     def set_edited_text(self, text: str) -> None:
         """Take the text back from another editor.
@@ -162,12 +162,15 @@ class EditorBuffer:
         self._remember("replace")
         self._splice(start, end, self._protect(text))
 
-    def attach(self, label: str) -> str:
-        """Insert something that shows as `label` and adds no text; the character it is here."""
-        self._remember("attach")
-        character = self._add_atom(Atom(label, ""))
-        self._splice(self.cursor, self.cursor, character)
-        return character
+    def attachment(self, label: str) -> str:
+        """A character for something that shows as `label` and adds no text; not inserted yet."""
+        return self._add_atom(Atom(label, ""))
+
+    def attach(self, characters: str) -> None:
+        """Insert characters that `attachment` gave."""
+        if characters:
+            self._remember("attach")
+            self._splice(self.cursor, self.cursor, characters)
 
     def put_before(self, texts: list[str]) -> None:
         """Put messages in front of the draft, blank lines between; cursor at the end."""

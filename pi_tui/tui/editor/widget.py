@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,11 +18,12 @@ from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pi_tui.core.sanitise import sanitise_line
-from pi_tui.tui.editor.buffer import EditorBuffer
+from pi_tui.tui.editor.buffer import EditorBuffer, Snapshot
 from pi_tui.tui.editor.completion import Completer, Completion, CompletionItem, CompletionList
 from pi_tui.tui.editor.history import PromptHistory
 from pi_tui.tui.editor.layout import EditorLayout, Row, row_of
+from pi_tui.tui.editor.menu_rows import menu_row
+from pi_tui.tui.transcript.wrap import clip
 
 StyleOf = Callable[[str], Style]
 """The style of a theme colour used as text colour."""
@@ -105,8 +106,12 @@ class PromptEditor(Widget, can_focus=False):
 
     def set_text(self, text: str) -> None:
         """Replace everything."""
+        self.put(self.buffer.composed(text))
+
+    def put(self, state: Snapshot) -> None:
+        """Replace everything by a state of the buffer."""
         self.history.leave()
-        self.buffer.set_text(text)
+        self.buffer.put_back(state)
         self._close_menu()
         self.changed(complete=False)
 
@@ -377,7 +382,7 @@ class PromptEditor(Widget, can_focus=False):
         if y == text_rows + 1:
             below = len(self._rows) - self._top - text_rows
             return self._rule(width, "", below=max(0, below))
-        return self._menu_row(y - text_rows - 2, width)
+        return menu_row(self.menu, y - text_rows - 2, width, self._style_of)
 
     def _rule(self, width: int, status: str, *, above: int = 0, below: int = 0) -> Strip:
         shell = self.buffer.text.startswith("!")
@@ -386,7 +391,7 @@ class PromptEditor(Widget, can_focus=False):
         segments = []
         used = 0
         if status:
-            shown = f" {set_cell_size(status, min(cell_len(status), max(0, width - 6)))} "
+            shown = f" {clip(status, width - 6)} "
             segments = [Segment("──", border), Segment(shown, self._style_of("accent"))]
             used = 2 + cell_len(shown)
         if used + len(more) + 2 > width:
@@ -420,30 +425,6 @@ class PromptEditor(Widget, can_focus=False):
             strip = Strip(segments).adjust_cell_length(min(used, max(0, width - 1)))
             return Strip.join([strip, Strip([Segment(" ", REVERSE)])]).adjust_cell_length(width)
         return Strip(segments).adjust_cell_length(width)
-
-    def _menu_row(self, y: int, width: int) -> Strip:
-        shown = min(len(self.menu.items), self.menu.rows)
-        dim = self._style_of("dim")
-        if y >= shown:
-            text = f"  ({self.menu.chosen + 1}/{len(self.menu.items)})" if shown else ""
-            return Strip([Segment(text, dim)]).adjust_cell_length(width)
-        number = self.menu.top + y
-        item = self.menu.items[number]
-        chosen = number == self.menu.chosen
-        name = self._style_of("accent") if chosen else self._style_of("text")
-        column = max(
-            cell_len(f"{i.label} {i.hint}".rstrip())
-            for i in self.menu.items[self.menu.top : self.menu.top + shown]
-        )
-        column = min(column, max(8, width // 2))
-        label = sanitise_line(item.label)
-        hint = f" {sanitise_line(item.hint)}" if item.hint else ""
-        left = Strip(
-            [Segment("› " if chosen else "  ", name), Segment(label, name), Segment(hint, dim)]
-        )
-        right = Segment("  " + sanitise_line(item.detail), dim)
-        strip = Strip.join([left.adjust_cell_length(column + 2), Strip([right])])
-        return strip.adjust_cell_length(width)
 
 
 def _line_region(widget: Widget, y: int) -> Region:

@@ -16,6 +16,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
 
+from pi_tui.tui.transcript.drawn import Drawn
 from pi_tui.tui.transcript.items import Items
 from pi_tui.tui.transcript.rows import Row
 from pi_tui.tui.transcript.viewport import Place
@@ -92,17 +93,23 @@ def row_text(row: Row, start: int, end: int) -> str:
     return text[max(start, row.lead) : len(text) if end == -1 else end].rstrip()
 
 
-def word_at(row: Row, column: int) -> tuple[int, int] | None:
+def selection_at(drawn: Drawn, place: Place, x: int, *, whole: bool) -> Selection | None:
+    """The word under a cell of a row, or the `whole` row; None where nothing stands."""
+    row = drawn.row(place.row)
+    column = len(drawn.strip(place.row).crop(0, x).text)
+    span = (row.lead, len(row.text)) if whole else _word_at(row, column)
+    if span is None or not row_text(row, *span):
+        return None
+    line = line_number(place)
+    return Selection(Offset(span[0], line), Offset(span[1], line))
+
+
+def _word_at(row: Row, column: int) -> tuple[int, int] | None:
     """The word at a character of a row, as start and end."""
     for match in _WORD.finditer(row.text, row.lead):
         if match.start() <= column < match.end():
             return match.span()
     return None
-
-
-def span_selection(place: Place, start: int, end: int) -> Selection:
-    line = line_number(place)
-    return Selection(Offset(start, line), Offset(end, line))
 
 
 def _place(offset: Offset) -> Place:

@@ -29,6 +29,27 @@ class Viewport:
         self.top = Place(0, 0)
         self._before_redraw: tuple[int, int] | None = None
 
+    def anchor(self) -> tuple[str, int] | None:
+        """The key of the topmost block that is still there, and the row of it at the top."""
+        items = self._items
+        for index in range(self.top.item, len(items)):
+            block = items.block_at(index)
+            if block is not None and not items.is_hidden(index):
+                return block.key, self.top.row if index == self.top.item else 0
+        return None
+
+    def return_to(self, anchor: tuple[str, int] | None) -> None:
+        """Go where an `anchor` was, in other items; to the end when it is not among them."""
+        items = self._items
+        index = None if anchor is None else items.index_of(anchor[0])
+        if anchor is None or index is None:
+            self.following = True
+            return
+        if (fold := items.fold_of(index)) is not None:
+            items.open(fold)  # what is being read must not vanish
+        items.ensure(index)
+        self.top = Place(index, anchor[1])
+
     def note_redraw(self) -> None:
         """Call before all items are redrawn at another width."""
         if self.following:  # the end stays in sight; the top is found anew

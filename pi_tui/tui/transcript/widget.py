@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, overload
 
-from rich.style import Style
 from textual import events
 from textual.await_remove import AwaitRemove
 from textual.geometry import Offset, Region, Size
@@ -27,16 +26,12 @@ from pi_tui.tui.transcript.artist import Artist
 from pi_tui.tui.transcript.block_text import copied_block
 from pi_tui.tui.transcript.finder import Finder
 from pi_tui.tui.transcript.focus import BlockFocus
+from pi_tui.tui.transcript.frame import Frame, Look
 from pi_tui.tui.transcript.items import Items
 from pi_tui.tui.transcript.key_hints import KeyHints
-from pi_tui.tui.transcript.overlay import focus_label, with_focus_mark, with_hits, with_label
 from pi_tui.tui.transcript.selection import (
     copied_text,
-    highlighted,
-    line_number,
-    row_text,
-    span_selection,
-    word_at,
+    selection_at,
 )
 from pi_tui.tui.transcript.viewport import Place, Viewport
 
@@ -77,14 +72,10 @@ class Transcript(ScrollView, can_focus=False):
         self._viewport = Viewport(self._items)
         self._focus = BlockFocus(self._items, self._viewport)
         self._finder = Finder(self._items, self._viewport)
-        self._places: list[Place] = []
-        self._frame: list[Strip] = []
-        self._frame_size = Size(0, 0)
+        self._frame = Frame(self._items, self._viewport, self._focus, self._finder, self._key_hints)
         self._syncing = False
         self._scheduled = False
         self._flushed_s = float("-inf")
-        self._unseen = 0
-        self._focus_note = ""
         self._elapsed_timer: Timer | None = None
         self._pressed_at: Offset | None = None
 
@@ -92,34 +83,19 @@ class Transcript(ScrollView, can_focus=False):
 
     def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None:
         """Show these blocks instead, at their end or, when they hold it, at the present place."""
-        anchor = self._anchor() if keep_position and not self._viewport.following else None
+        viewport = self._viewport
+        anchor = viewport.anchor() if keep_position and not viewport.following else None
         self._items.set_blocks(blocks)
         self._finder.forget_places()
-        index = self._items.index_of(anchor[0]) if anchor is not None else None
-        if anchor is not None and index is not None:
-            if (fold := self._items.fold_of(index)) is not None:
-                self._items.open(fold)  # what is being read must not vanish
-            self._items.ensure(index)
-            self._viewport.top = Place(index, anchor[1])
-        else:
-            self._viewport.following = True
-        self._unseen = 0
+        viewport.return_to(anchor)
+        self._frame.unseen = 0
         self.screen_selection_cleared()
         self._changed()
-
-    def _anchor(self) -> tuple[str, int] | None:
-        """The key of the topmost block that is still there, and the row of it at the top."""
-        top = self._viewport.top
-        for index in range(top.item, len(self._items)):
-            block = self._items.block_at(index)
-            if block is not None and not self._items.is_hidden(index):
-                return block.key, top.row if index == top.item else 0
-        return None
 
     def append(self, block: ShownBlock) -> None:
         """Add a block at the end."""
         self._items.append(block)
-        self._unseen += 1
+        self._frame.unseen += 1
         self._changed()
 
     def replace(self, key: str, block: ShownBlock) -> None:
@@ -211,7 +187,7 @@ class Transcript(ScrollView, can_focus=False):
     def focus_block(self, step: int) -> bool:
         """Mark the next block that can be opened, above (-1) or below (1); False: there is none."""
         self._items.settle()
-        self._focus_note = ""
+        self._frame.focus_note = ""
         moved = self._focus.move(step, self.size.height)
         if moved:
             self._changed()
@@ -220,7 +196,7 @@ class Transcript(ScrollView, can_focus=False):
     def leave_focus(self) -> bool:
         """Mark no block any more; False when none was."""
         had = self.has_focused_block
-        self._focus_note = ""
+        self._frame.focus_note = ""
         self._focus.leave()
         self._changed()
         return had
@@ -228,7 +204,7 @@ class Transcript(ScrollView, can_focus=False):
     def toggle_focused(self) -> bool:
         """Open or close the marked block; False when there is none."""
         index = self._focus.index
-        self._focus_note = ""
+        self._frame.focus_note = ""
         return index is not None and self._toggle_item(index)
 
     def focused_text(self) -> str:
@@ -237,7 +213,7 @@ class Transcript(ScrollView, can_focus=False):
 
     def note_at_focus(self, text: str) -> None:
         """Say something where the keys of the marked block are named, until the next key."""
-        self._focus_note = text
+        self._frame.focus_note = text
         self._changed()
 
     # ------------------------------------------------------------ search
@@ -374,20 +350,21 @@ class Transcript(ScrollView, can_focus=False):
         size = self.size
         if not self.is_attached or not size:
             return
-        old, old_size = self._frame, self._frame_size
+        old, old_size = self._frame.lines, self._frame.size
         self._bring_up_to_date(size)
         if old_size != size:
             self.refresh()
             return
-        differing = [y for y, strip in enumerate(self._frame) if strip != old[y]]
+        differing = [y for y, strip in enumerate(self._frame.lines) if strip != old[y]]
         if differing:
             self.refresh(*(Region(0, y, size.width, 1) for y in differing))
         self._watch_running()
 
     def render_line(self, y: int) -> Strip:
-        if self._frame_size != self.size:
+        if self._frame.size != self.size:
             self._bring_up_to_date(self.size)
-        return self._frame[y] if y < len(self._frame) else Strip.blank(self.size.width)
+        lines = self._frame.lines
+        return lines[y] if y < len(lines) else Strip.blank(self.size.width)
 
     def _bring_up_to_date(self, size: Size) -> None:
         items, viewport = self._items, self._viewport
@@ -396,53 +373,10 @@ class Transcript(ScrollView, can_focus=False):
             items.set_width(size.width)
             self.screen_selection_cleared()
         items.settle()
-        self._places = viewport.layout(size.height)
-        if viewport.following:
-            self._unseen = 0
-        self._frame_size = size
-        self._frame = self._lines(size)
-        self._sync_scrollbar(size)
-
-    def _lines(self, size: Size) -> list[Strip]:
-        base = self.rich_style
         selection = self.text_selection
         chosen = self.screen.get_component_rich_style("screen--selection") if selection else None
-        lines: list[Strip] = []
-        marks = self._finder.marks(self._places)
-        styles = self._items.artist.styles
-        focused = self._focus.index
-        for place in self._places:
-            drawn = self._items.ensure(place.item)
-            if drawn is None:
-                continue
-            strip = drawn.strip(place.row).apply_style(base)
-            if place.item == focused and place.row > 0:
-                strip = with_focus_mark(strip, place.row, base, styles)
-            if place in marks:
-                strip = with_hits(strip, marks[place], styles)
-            if selection is not None and chosen is not None:
-                strip = highlighted(strip, selection, place, chosen)
-            lines.append(strip.apply_offsets(0, line_number(place)))
-        blank = Strip.blank(size.width, base)
-        lines += [blank] * (size.height - len(lines))
-        if focused is not None and size.height > 1:
-            note = f" {self._focus_note} " if self._focus_note else ""
-            label = note or focus_label(self._key_hints, size.width)
-            lines[-1] = with_label(lines[-1], label, size.width, self._hint_style)
-        elif not self._viewport.following and size.height > 1:
-            lines[-1] = self._with_jump_hint(lines[-1], size.width)
-        return lines
-
-    @property
-    def _hint_style(self) -> Style:
-        return self.rich_style + self._items.artist.styles.jump_hint
-
-    def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
-        new = f"{self._unseen} new · " if self._unseen else ""
-        label = f" ↓ {new}jump to latest ({self._key_hints.latest}) "
-        if len(label) > width:
-            label = " ↓ "
-        return with_label(strip, label, width, self._hint_style)
+        self._frame.compose(size, Look(self.rich_style, chosen), selection)
+        self._sync_scrollbar(size)
 
     def _sync_scrollbar(self, size: Size) -> None:
         """Tell the scrollbar; no layout is needed, as it takes the same room always."""
@@ -494,7 +428,7 @@ class Transcript(ScrollView, can_focus=False):
         event.prevent_default()
         if event.screen_offset != self._pressed_at or event.button != 1:
             return  # the end of a selection
-        place = self._places[event.y] if 0 <= event.y < len(self._places) else None
+        place = self._frame.places[event.y] if 0 <= event.y < len(self._frame.places) else None
         if event.chain == 1 and not self._viewport.following and event.y == self.size.height - 1:
             self.scroll_bottom()
         elif event.chain == 1 and place is not None and place.row > 0:
@@ -504,13 +438,9 @@ class Transcript(ScrollView, can_focus=False):
 
     def _select_in_row(self, place: Place, x: int, *, whole: bool) -> None:
         drawn = self._items.ensure(place.item)
-        if drawn is None:
-            return
-        row = drawn.row(place.row)
-        column = len(drawn.strip(place.row).crop(0, x).text)
-        span = (row.lead, len(row.text)) if whole else word_at(row, column)
-        if span is not None and row_text(row, *span):
-            self.screen.selections = {self: span_selection(place, *span)}
+        selection = None if drawn is None else selection_at(drawn, place, x, whole=whole)
+        if selection is not None:
+            self.screen.selections = {self: selection}
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         text = copied_text(self._items, selection)

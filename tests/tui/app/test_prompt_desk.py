@@ -129,6 +129,33 @@ async def test_images_survive_another_editor(bench: Make, double: ModuleType) ->
         assert desk.session.submitted == [("three", "steer")] and desk.session.images == [(CAT,)]
 
 
+async def test_a_message_of_the_tree_is_edited_with_its_images(
+    bench: Make, double: ModuleType
+) -> None:
+    desk = Desk(bench, double)
+    async with desk.app.run_test(size=(80, 24)) as pilot:
+        desk.app.ui.set_editor_draft(Draft("look", (CAT, DOG)))
+        await pilot.pause(0.05)
+        assert "look[image #1][image #2]" in desk.bench.screen
+        await pilot.press("backspace", "enter")
+        assert desk.session.submitted == [("look", "steer")] and desk.session.images == [(CAT,)]
+        desk.app.ui.set_editor_draft(Draft("", (DOG,)))
+        await pilot.press("enter")
+        assert desk.session.images[-1] == (DOG,)
+
+
+async def test_a_draft_is_kept_and_the_message_waits_with_its_images(
+    bench: Make, double: ModuleType
+) -> None:
+    desk = Desk(bench, double)
+    async with desk.app.run_test(size=(80, 24)) as pilot:
+        desk.app.editor.set_text("wait, also")
+        desk.app.ui.set_editor_draft(Draft("look", (CAT,)))
+        assert desk.text == "wait, also"
+        await pilot.press("up", "enter")
+        assert desk.session.submitted == [("look", "steer")] and desk.session.images == [(CAT,)]
+
+
 async def test_escape_takes_images_back_too(bench: Make, double: ModuleType) -> None:
     desk = Desk(bench, double)
     async with desk.app.run_test(size=(80, 24)) as pilot:

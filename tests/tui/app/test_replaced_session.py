@@ -9,7 +9,7 @@ from pi_tui.agent.queues import Draft
 from pi_tui.commands.tree import tell_navigation
 from pi_tui.commands.ui import TakesDrafts
 from pi_tui.core.errors import StorageError
-from pi_tui.core.events import SessionReplaced
+from pi_tui.core.events import LeafMoved, Notice, SessionReplaced
 from pi_tui.core.messages import ImageContent, Usage
 
 
@@ -56,3 +56,39 @@ async def test_drafts_a_move_takes_back_stand_before_the_draft(bench: Any) -> No
         await pilot.pause(0.05)
         assert desk.app.editor.buffer.expanded() == "look\n\ndraft"
         assert desk.app.desk._attached() == (image,)
+
+
+async def test_what_a_move_has_to_say_is_written_below_the_new_path(bench: Any) -> None:
+    """Also when the screen was drawn a moment ago, so that the path waits for the next frame."""
+    desk = bench()
+    async with desk.app.run_test(size=(100, 20)) as pilot:
+        await pilot.pause(0.1)
+        desk.app.editor.set_text("wait, also")
+        desk.session.emit(Notice("info", "drawn a moment ago"))
+        desk.app.catch_up()
+        desk.session.emit(LeafMoved(None, None))
+        outcome = NavigationOutcome("moved", None, None, "fix the parser", message="moved away")
+        tell_navigation(desk.app.ui, outcome)
+        await pilot.pause(0.1)
+        assert "moved away" in desk.screen
+        assert "your draft was kept" in desk.screen
+        assert desk.app.editor.buffer.expanded() == "wait, also"
+        await pilot.press("up", "up")
+        assert desk.app.editor.buffer.expanded() == "fix the parser"
+
+
+async def test_a_line_written_while_events_are_folded_waits_for_no_second_fold(bench: Any) -> None:
+    desk = bench()
+    async with desk.app.run_test(size=(100, 20)) as pilot:
+        bridge = desk.app._bridge
+        footer_changed = bridge._view.footer_changed
+
+        def footer_and_more() -> None:
+            footer_changed()
+            desk.session.emit(Notice("info", "told while drawing"))
+            desk.app.ui.notify("info", "said while drawing")
+
+        bridge._view.footer_changed = footer_and_more
+        desk.session.emit(LeafMoved(None, None))
+        await pilot.pause(0.1)
+        assert "told while drawing" in desk.screen and "said while drawing" in desk.screen
