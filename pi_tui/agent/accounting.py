@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from pi_tui.agent.compaction_record import RECORDED_TYPES, CompactionRecord, record_of
 from pi_tui.agent.journal import Journal
 from pi_tui.core.entries import (
     BranchSummaryEntry,
@@ -111,18 +112,20 @@ class SessionNumbers:
         self._store = journal.store
         self._totals = UsageTotals()
         self._messages: dict[str, int] = {}
+        self._records: list[CompactionRecord] = []
         self._uncounted: list[str] = []
         self._hurried = False
         self._counting = asyncio.Lock()
         for entry_id in self._tree.ids():
             head = self._tree.head(entry_id)
             self._count_role(head.role)
-            if counted(head.type, head.role):
+            if counted(head.type, head.role) or head.type in RECORDED_TYPES:
                 self._uncounted.append(entry_id)
 
     def add(self, entry: Entry) -> None:
         """Count an entry that was appended."""
         self._totals.add(entry)
+        self._records += _records_of((entry,))
         self._count_role(self._tree.head(entry.id).role)
 
     def _count_role(self, role: str) -> None:
@@ -143,6 +146,7 @@ class SessionNumbers:
                 part = self._uncounted[: _COUNTED_AT_ONCE if self._hurried else _COUNTED_GENTLY]
                 entries, error = await asyncio.to_thread(_load_all, self._store, part)
                 self._totals.add_all(entries)
+                self._records += _records_of(entries)
                 del self._uncounted[: len(part)]
                 failure = failure or error
                 if not self._hurried:
@@ -150,6 +154,14 @@ class SessionNumbers:
             self._hurried = False
         if failure is not None:
             raise failure
+
+    def compactions(self) -> list[CompactionRecord]:
+        """How the compactions of all branches went, in no order.
+
+        Entries that were not counted yet are read now. Raises StorageError.
+        """
+        waiting = (i for i in self._uncounted if self._tree.head(i).type in RECORDED_TYPES)
+        return [*self._records, *_records_of(map(self._store.load, waiting))]
 
     def stats(self) -> SessionStats:
         """What was counted so far."""
@@ -168,6 +180,10 @@ _COUNTED_AT_ONCE = 500
 _COUNTED_GENTLY = 100
 _REST_S = 0.005
 """About twice what a hundred entries take: the thread is busy a third of the time."""
+
+
+def _records_of(entries: Iterable[Entry]) -> list[CompactionRecord]:
+    return [record for entry in entries if (record := record_of(entry)) is not None]
 
 
 def _load_all(store: SessionStore, ids: Sequence[str]) -> tuple[list[Entry], StorageError | None]:

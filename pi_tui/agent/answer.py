@@ -67,7 +67,7 @@ class Answerer:
             reason = "toolUse"  # some servers end with "stop" although calls are there
         message = builder.message(
             reason,
-            error_message=error.text if error else None,
+            error_message=_words(error) if error else None,
             thinking_level=request.thinking_level,
             duration_ms=round((journal.clock.monotonic_s() - started_s) * 1000),
             usage=price(model, builder.usage or Usage()),
@@ -86,3 +86,8 @@ class Answerer:
             # An iterator that was left early must not wait for garbage collection to hang up.
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
+
+
+def _words(error: ProviderError) -> str:
+    """What the answer says of its failure; what to do about a full window the recovery says."""
+    return error.message if error.kind == ErrorKind.OVERFLOW else error.text

@@ -26,6 +26,7 @@ class AutoCompaction:
 
     def __init__(self) -> None:
         self._tried_at_tokens: int | None = None
+        self._after_tokens = 0
         self._judged = True
         self._in_row = 0
         self._resting = False
@@ -35,21 +36,33 @@ class AutoCompaction:
         return self._resting
 
     def decide(
-        self, context_tokens: int, window_tokens: int, *, reserve_tokens: int, enabled: bool
+        self,
+        context_tokens: int,
+        window_tokens: int,
+        *,
+        reserve_tokens: int,
+        enabled: bool,
+        reply_tokens: int | None = None,
     ) -> Decision:
-        """What to do now that the context has this size."""
+        """What to do now that the context has this size.
+
+        `reply_tokens`: what the newest reply reported, when it is newer than the last compaction.
+        By that an attempt is judged; what came in after the reply does not count against it. Above
+        the window itself nothing rests: the next request could only be refused.
+        """
         if not should_compact(
             context_tokens, window_tokens, reserve_tokens=reserve_tokens, enabled=enabled
         ):
             self.reset()
             return "no"
-        if self._resting:
-            return "no"
+        useless = self._judge(reply_tokens, window_tokens - reserve_tokens)
         tried_at = self._tried_at_tokens
         grown = tried_at is None or context_tokens > tried_at + window_tokens // GROWTH_SHARE
-        if not self._judged:
-            self._judged = True
-            self._in_row += 1
+        if grown and context_tokens > window_tokens:
+            return "compact"
+        if self._resting:
+            return "no"
+        if useless:
             if self._in_row >= ATTEMPTS_BEFORE_REST:
                 self._resting = True
                 return "rest"
@@ -57,17 +70,29 @@ class AutoCompaction:
                 return "no-help"
         return "compact" if grown else "no"
 
-    def tried(self, context_tokens: int, *, helped: bool = True) -> None:
-        """Remember an attempt that was made at this size.
-
-        `helped` False: it failed, which was told already, so the next one that cannot help is the
-        first to be told of.
-        """
-        self._tried_at_tokens = context_tokens
-        self._judged = not helped
-        if not helped:
+    def _judge(self, reply_tokens: int | None, limit_tokens: int) -> bool:
+        """Judge the last attempt, once; True when it did not bring the context under the limit."""
+        if self._judged:
+            return False
+        self._judged = True
+        if (self._after_tokens if reply_tokens is None else reply_tokens) > limit_tokens:
             self._in_row += 1
-            self._resting = self._in_row >= ATTEMPTS_BEFORE_REST
+            return True
+        self.reset()
+        return False
+
+    def tried(self, context_tokens: int, after_tokens: int) -> None:
+        """Remember an attempt that was made at this size, and what it left by estimate."""
+        self._tried_at_tokens = context_tokens
+        self._after_tokens = after_tokens
+        self._judged = False
+
+    def failed(self, context_tokens: int) -> None:
+        """An attempt failed, which was told; the next that cannot help is the first told of."""
+        self._tried_at_tokens = context_tokens
+        self._judged = True
+        self._in_row += 1
+        self._resting = self._in_row >= ATTEMPTS_BEFORE_REST
 
     def reset(self) -> None:
         """Forget everything: the context fits, or model, settings or the user changed something."""

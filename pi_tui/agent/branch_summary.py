@@ -15,7 +15,7 @@ from pi_tui.agent.bus import EventBus
 from pi_tui.agent.counting import LentEstimator, count_in_thread
 from pi_tui.agent.hooks import HookSummary
 from pi_tui.agent.signals import AbortSignal
-from pi_tui.agent.summariser import WAY_OUT, Summariser, SummaryAsker, SummaryJob, SummaryTally
+from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryJob, SummaryTally
 from pi_tui.core.compaction.branch import (
     BranchPreparation,
     collect_branch_entries,
@@ -167,8 +167,7 @@ class BranchSummariser:
         try:
             summary = await self._summariser.summarise(job, asker, signal, self._progress, tally)
         except CompactionError as error:
-            words = error.message.removesuffix(WAY_OUT).rstrip()
-            raise CompactionError(words, hint=BRANCH_WAY_OUT) from error
+            raise CompactionError(error.message, hint=BRANCH_WAY_OUT) from error
         lists = fitting_lists_text(prepared.files, asker.model.context_window // LISTS_SHARE)
         text = f"{BRANCH_PREAMBLE}\n\n{without_file_lists(summary.text)}{lists}"
         details: dict[str, JSON] = {

@@ -20,26 +20,22 @@ from pi_tui.agent.compaction_plan import (
     CompactionTerms,
     CompactRequest,
 )
-from pi_tui.agent.compaction_record import CompactionRecord, stored_records
+from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.compactor import CompactionSignals, Compactor
-from pi_tui.agent.context_size import estimate_leaf_context
+from pi_tui.agent.context_room import ContextRoom, reserve_tokens_of
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.queues import Draft
 from pi_tui.agent.summariser import SummaryAsker
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.errors import CompactionError, PiTuiError
 from pi_tui.core.events import Activity, Notice
-from pi_tui.core.messages import SystemMessage
 from pi_tui.core.models import Model
-from pi_tui.core.projection import project
-from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import estimate_messages
 
 
 class CompactionWorld(Struct, frozen=True):
     """What a session tells its compactions; each is asked anew every time.
 
-    `settings` raises SettingsError for wrong values; `asker` raises ModelError when the model of
+    `model` has the window its server was found to have. `settings` raises SettingsError for wrong values; `asker` raises ModelError when the model of
     the setting `compaction.model` cannot be used.
     """
 
@@ -62,18 +58,19 @@ class CompactionControl:
         self,
         compactor: Compactor,
         world: CompactionWorld,
-        estimator: TokenEstimator,
+        room: ContextRoom,
         bus: EventBus,
     ) -> None:
         self._compactor = compactor
         self._world = world
-        self._estimator = estimator
+        self._room = room
         self._bus = bus
         self._auto = AutoCompaction()
         self._signals: CompactionSignals | None = None
         self._waiting: tuple[CompactRequest, asyncio.Future[CompactionOutcome]] | None = None
         self._told_settings: str | None = None
         self._told_no_room = False
+        self._tried_leaf_id: str | None = None
         self._seen: tuple[str, CompactionSettings] | None = None
 
     @property
@@ -111,9 +108,10 @@ class CompactionControl:
         self._auto.wake()
         self._told_no_room = False
 
-    def records(self) -> tuple[CompactionRecord, ...]:
-        """The compactions of the session, all branches, and those of this run that failed."""
-        return stored_records(self._world.journal().tree, self._compactor.unstored)
+    @property
+    def unstored_records(self) -> tuple[CompactionRecord, ...]:
+        """The compactions of this run of which no entry tells."""
+        return tuple(self._compactor.unstored)
 
     def forget_records(self) -> None:
         """Another session: what was not stored belongs to the one before."""
@@ -121,12 +119,25 @@ class CompactionControl:
 
     # ------------------------------------------------------------ automatic
 
+    @property
+    def automatic(self) -> bool:
+        """False when the setting `compaction.enabled` turns off what nobody asked for."""
+        try:
+            return self._world.settings(self._world.model()).enabled
+        except PiTuiError:
+            return True  # a compaction that begins tells what is wrong
+
     async def check(
-        self, coming: tuple[Draft, ...] = (), hold: Callable[[], None] | None = None
+        self,
+        coming: tuple[Draft, ...] = (),
+        hold: Callable[[], None] | None = None,
+        *,
+        new_prompt: bool = False,
     ) -> None:
         """Compact when the context, with the drafts that are about to be sent, is too full.
 
         `hold` is called before a compaction begins, so that those drafts can be shown to wait.
+        `new_prompt`: they begin a run, and the system prompt may change with it.
         """
         if self._waiting is not None:
             if hold is not None:
@@ -137,21 +148,58 @@ class CompactionControl:
         settings = self._settings(model)
         if settings is None:
             return
-        tokens = self._context_tokens(coming)
+        tokens = self._room.tokens(coming, new_prompt=new_prompt)
+        reported = self._room.estimate()
         decision = self._auto.decide(
             tokens,
             model.context_window,
-            reserve_tokens=_reserve_tokens(settings, model),
+            reserve_tokens=reserve_tokens_of(settings, model),
             enabled=settings.enabled,
+            reply_tokens=reported.usage_tokens if reported.usage_entry_id is not None else None,
         )
         if decision == "compact":
             if hold is not None:
                 hold()
-            outcome = await self._run(CompactRequest("threshold"))
-            if self._world.model() == model:
-                self._learn(outcome, tokens, model, settings)
+            await self._try(tokens, model, settings, coming)
         elif decision in ("no-help", "rest"):
-            self._tell_no_help(model, settings, resting=decision == "rest")
+            text = self._room.no_help(model, reserve_tokens_of(settings, model))
+            self._bus.emit(Notice("warning", text + (RESTS if decision == "rest" else "")))
+
+    async def refuse_hopeless(self) -> str:
+        """Before each request: what to say when it is above the window and nothing helps, else "".
+
+        Where something came in since the last compaction, another is tried first. Whether a request
+        is too long after a failed or cancelled one, the provider says.
+        """
+        model = self._world.model()
+        settings = self._settings(model)
+        if settings is None or not settings.enabled:
+            return ""
+        tokens = self._room.tokens()
+        if tokens <= model.context_window:
+            return ""
+        if self._tried_leaf_id != self._world.journal().tree.leaf_id:
+            outcome = await self._try(tokens, model, settings)
+            if outcome.kind in ("failed", "cancelled"):
+                return ""
+            if self._room.tokens() <= model.context_window:
+                return ""
+        why = "The next request would be longer than the window"
+        return self._room.no_room(model, reserve_tokens_of(settings, model), why)
+
+    async def _try(
+        self,
+        tokens: int,
+        model: Model,
+        settings: CompactionSettings,
+        coming: tuple[Draft, ...] = (),
+    ) -> CompactionOutcome:
+        outcome = await self._run(CompactRequest("threshold"))
+        if self._world.model() == model:
+            self._learn(outcome, tokens, model, settings, coming)
+        if outcome.kind not in ("failed", "cancelled"):
+            self._tried_leaf_id = self._world.journal().tree.leaf_id
+        return outcome
 
     def _settings(self, model: Model) -> CompactionSettings | None:
         """The settings of the model; what was learnt under others is forgotten."""
@@ -171,28 +219,26 @@ class CompactionControl:
         return settings
 
     def _learn(
-        self, outcome: CompactionOutcome, tokens: int, model: Model, settings: CompactionSettings
+        self,
+        outcome: CompactionOutcome,
+        tokens: int,
+        model: Model,
+        settings: CompactionSettings,
+        coming: tuple[Draft, ...],
     ) -> None:
         if outcome.kind == "done":
-            self._auto.tried(tokens)
+            self._auto.tried(tokens, _tokens_after(outcome))
         elif outcome.kind == "failed":
-            self._auto.tried(tokens, helped=False)
+            self._auto.failed(tokens)
             if self._auto.resting:
                 self._bus.emit(Notice("warning", f"compaction failed again.{RESTS}"))
         elif outcome.kind == "cancelled":
             self._auto.rest(tokens)
         else:
             self._auto.found_nothing(tokens)
-            if not self._told_no_room and tokens > model.context_window // 2:
+            if not self._told_no_room and model.context_window // 2 < tokens <= model.context_window:
                 self._told_no_room = True
-                self._tell_no_room(model, settings, "the context is nearly full")
-
-    def _context_tokens(self, coming: tuple[Draft, ...]) -> int:
-        journal = self._world.journal()
-        now_ms = journal.clock.now_ms()
-        return estimate_leaf_context(journal.tree, self._estimator).tokens + sum(
-            self._estimator.message_tokens(draft.message(now_ms)) for draft in coming
-        )
+                self._tell_no_room(model, settings, "The context is nearly full", coming)
 
     # ------------------------------------------------------------ on request
 
@@ -249,27 +295,36 @@ class CompactionControl:
     async def preview(self, request: CompactRequest) -> CompactionPreview | CompactionOutcome:
         """What a compaction would do now. Raises SettingsError and CompactionError."""
         model = self._world.model()
-        terms = CompactionTerms(self._world.settings(model), model.context_window)
-        return await self._compactor.preview(request, terms, self._world.journal())
+        return await self._compactor.preview(request, self._terms(model), self._world.journal())
+
+    def _terms(self, model: Model) -> CompactionTerms:
+        """What holds for a compaction that begins now. Raises SettingsError."""
+        settings = self._world.settings(model)
+        return CompactionTerms(
+            settings,
+            model.context_window,
+            reserve_tokens_of(settings, model),
+            self._room.coming_system(),
+        )
 
     # ------------------------------------------------------------ after an overflow
 
     async def recover(self, why: str) -> bool:
         """Compact because a request was refused as too long or an answer was cut early.
 
-        `why`: what happened, for people. False when the request should not be made again.
+        `why`: what happened, for people, as the beginning of a sentence. False when the request
+        should not be made again; why not was told then, unless the user cancelled.
         """
         model = self._world.model()
         settings = self._settings(model) or CompactionSettings()
-        tokens = self._context_tokens(())
-        outcome = await self._run(CompactRequest("overflow", will_retry=True))
+        tokens = self._room.tokens()
+        outcome = await self._run(CompactRequest("overflow", will_retry=True, why=why))
         if outcome.kind in ("nothing", "already"):
             self._tell_no_room(model, settings, why)
         if outcome.kind != "done":
             return False
-        self._auto.tried(tokens)
-        after = outcome.result.estimated_tokens_after if outcome.result is not None else 0
-        if after > model.context_window:
+        self._auto.tried(tokens, _tokens_after(outcome))
+        if _tokens_after(outcome) > model.context_window:
             self._tell_no_room(model, settings, why)
             return False
         return True
@@ -292,59 +347,24 @@ class CompactionControl:
         try:
             model = self._world.model()
             try:
-                terms = CompactionTerms(self._world.settings(model), model.context_window)
+                terms = self._terms(model)
                 asker = self._world.asker()
             except PiTuiError as error:
-                return await self._compactor.refuse(request, error.text, journal)
+                return await self._compactor.refuse(request, error, journal)
             return await self._compactor.compact(request, terms, asker, journal, signals)
         finally:
             self._signals = None
 
-    def _sizes(self) -> tuple[int, int]:
-        """Tokens of system prompt and tools, and of everything else in the context."""
-        messages = project(self._world.journal().tree.context_path()).messages
-        fixed = [p for p in messages if isinstance(p.message, SystemMessage)]
-        kept = [p for p in messages if not isinstance(p.message, SystemMessage)]
-        return estimate_messages(fixed, self._estimator), estimate_messages(kept, self._estimator)
-
-    def _tell_no_help(self, model: Model, settings: CompactionSettings, *, resting: bool) -> None:
-        fixed, kept = self._sizes()
-        limit = model.context_window - _reserve_tokens(settings, model)
-        self._bus.emit(
-            Notice(
-                "warning",
-                f"compaction did not bring the context under the limit of {limit:,} tokens: system "
-                f"prompt and tools take about {fixed:,}, kept messages about {kept:,}. A larger "
-                "model, fewer tools (--tools) or a lower compaction.reserveTokens or "
-                f"compaction.keepRecentTokens helps.{RESTS if resting else ''}",
-            )
-        )
-
-    def _tell_no_room(self, model: Model, settings: CompactionSettings, why: str) -> None:
-        fixed, kept = self._sizes()
-        self._bus.emit(
-            Notice(
-                "error",
-                f"{why.rstrip('.')}, and compaction cannot make room: of the "
-                f"{model.context_window:,} tokens of {model.full_name} the system prompt and tools "
-                f"take about {fixed:,}, the messages about {kept:,}, and "
-                f"{_reserve_tokens(settings, model):,} are reserved. Use a larger model, fewer "
-                "tools (--tools), or go back to an earlier point with /tree.",
-            )
-        )
+    def _tell_no_room(
+        self, model: Model, settings: CompactionSettings, why: str, coming: tuple[Draft, ...] = ()
+    ) -> None:
+        reserve = reserve_tokens_of(settings, model)
+        self._bus.emit(Notice("error", self._room.no_room(model, reserve, why, coming)))
 
 
-_DEFAULT_RESERVE_TOKENS = CompactionSettings().reserve_tokens
+def _tokens_after(outcome: CompactionOutcome) -> int:
+    return outcome.result.estimated_tokens_after if outcome.result is not None else 0
+
 
 RESTS = " Automatic compaction rests until the next prompt, another model or /compact."
 
-
-def _reserve_tokens(settings: CompactionSettings, model: Model) -> int:
-    """The reserve; in a window that the default one would fill on its own, half the window.
-
-    A reserve that somebody chose holds as it is, whatever the window.
-    """
-    reserve = settings.reserve_tokens
-    if reserve == _DEFAULT_RESERVE_TOKENS and reserve >= model.context_window:
-        return model.context_window // 2
-    return reserve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -16,10 +17,12 @@ from pi_tui.core.compaction.prepare import (
     compaction_entry,
     prepare_compaction,
 )
-from pi_tui.core.entries import Entry
+from pi_tui.core.entries import Entry, head_of
+from pi_tui.core.errors import PiTuiError
 from pi_tui.core.events import CompactionReason, CompactionResult
 from pi_tui.core.messages import CompactionSummaryMessage, SystemMessage
-from pi_tui.core.projection import project
+from pi_tui.core.pins import pin_targets, with_pin_partners
+from pi_tui.core.projection import Projected, project
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.tokens import estimate_messages, sent_tokens
 
@@ -27,13 +30,18 @@ Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompac
 
 
 class CompactRequest(Struct, frozen=True):
-    """What is asked for. `keep_tokens` replaces the setting once; `keep_from` names the entry."""
+    """What is asked for. `keep_tokens` replaces the setting once; `keep_from` names the entry.
+
+    `why`: the beginning of a sentence that says what went wrong, when a failed answer is to be made
+    again afterwards.
+    """
 
     reason: CompactionReason
     instructions: str | None = None
     keep_tokens: int | None = None
     keep_from: str | None = None
     will_retry: bool = False
+    why: str = ""
 
 
 class CompactionTerms(Struct, frozen=True):
@@ -54,6 +62,14 @@ class CompactionOutcome(Struct, frozen=True):
     message: str = ""
 
 
+class KeptPin(Struct, frozen=True):
+    """A pinned entry that stays word for word, with the calls or results that go with it."""
+
+    entry_id: str
+    messages: int
+    tokens: int
+
+
 class CompactionPreview(Struct, frozen=True):
     """What a compaction would do, without a request. Tokens are estimates.
 
@@ -70,6 +86,7 @@ class CompactionPreview(Struct, frozen=True):
     tokens_kept: int
     read_files: tuple[str, ...]
     modified_files: tuple[str, ...]
+    pins: tuple[KeptPin, ...] = ()
 
 
 NOTHING = (
@@ -126,7 +143,46 @@ def preview_of(
         tokens_kept=estimate_messages(left, estimator),
         read_files=prepared.files.read_files,
         modified_files=prepared.files.modified_files,
+        pins=_kept_pins(path, left, estimator),
     )
+
+
+def _kept_pins(
+    path: Sequence[Entry], left: Sequence[Projected], estimator: TokenEstimator
+) -> tuple[KeptPin, ...]:
+    """The pins among what is left, in path order."""
+    targets = pin_targets(path)
+    if not targets:
+        return ()
+    heads = [head_of(entry) for entry in path]
+    messages = {p.entry_id: p.message for p in left}
+    pins = []
+    for head in heads:
+        if head.id not in targets or head.id not in messages:
+            continue
+        group = [heads[i].id for i in with_pin_partners(heads, frozenset({head.id}))]
+        kept = [messages[entry_id] for entry_id in group if entry_id in messages]
+        tokens = sum(sent_tokens(message, estimator) for message in kept)
+        pins.append(KeptPin(head.id, len(kept), tokens))
+    return tuple(pins)
+
+
+NOT_RECOVERED = (
+    "Nothing is lost; only the failed answer is no longer sent. Try /compact again, choose a "
+    "larger model (/model, or the setting compaction.model for summaries), or go back to an "
+    "earlier point with /tree; then a message such as `go on` makes the request again."
+)
+
+
+def failure_text(request: CompactRequest, error: PiTuiError) -> str:
+    """What to tell of a compaction that failed.
+
+    In a recovery that is all there is to tell: what happened, what is safe, what to do.
+    """
+    if not request.why:
+        return error.text
+    cause = PiTuiError(f"{error.message[:1].upper()}{error.message[1:]}", hint=NOT_RECOVERED).text
+    return f"{request.why}, and compacting to make room failed. {cause}"
 
 
 def refusal_of(prepared: AlreadyCompacted | NothingToCompact) -> CompactionOutcome:

@@ -14,9 +14,11 @@ from msgspec import Struct, to_builtins
 
 from pi_tui.core.entries import CompactionEntry, CustomEntry, Entry
 from pi_tui.core.messages import JSON, Usage, usage_from_data
-from pi_tui.core.tree import SessionTree
 
 FAILED_TYPE = "pi-tui.compaction-failed"
+
+RECORDED_TYPES = frozenset({"compaction", "custom"})
+"""Types of the entries that may tell of a compaction."""
 
 Ending: TypeAlias = Literal["done", "failed", "cancelled"]
 
@@ -96,17 +98,9 @@ def record_of(entry: Entry) -> CompactionRecord | None:
     return None
 
 
-def stored_records(
-    tree: SessionTree, others: Iterable[CompactionRecord] = ()
-) -> tuple[CompactionRecord, ...]:
-    """The compactions of a whole session, all branches, in order of time; `others` among them."""
-    found = list(others)
-    for entry_id in tree.ids():
-        if tree.head(entry_id).type in ("compaction", "custom"):
-            record = record_of(tree.entry(entry_id))
-            if record is not None:
-                found.append(record)
-    return tuple(sorted(found, key=lambda record: record.timestamp))
+def in_order_of_time(records: Iterable[CompactionRecord]) -> tuple[CompactionRecord, ...]:
+    """Sort records, oldest first."""
+    return tuple(sorted(records, key=lambda record: record.timestamp))
 
 
 def _text(data: dict[str, JSON], key: str) -> str:

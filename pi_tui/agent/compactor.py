@@ -24,6 +24,7 @@ from pi_tui.agent.compaction_plan import (
     CompactRequest,
     Prepared,
     decide,
+    failure_text,
     preview_of,
     refusal_of,
 )
@@ -38,6 +39,7 @@ from pi_tui.agent.hooks import (
     hook_summary,
 )
 from pi_tui.agent.journal import Journal
+from pi_tui.agent.path_entries import PathEntries, load_context_path
 from pi_tui.agent.preparation_summary import summarise_preparation
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.agent.summariser import Summariser, SummaryAsker, SummaryTally
@@ -90,7 +92,7 @@ class Compactor:
 
         Raises CompactionError for an entry not to keep from, StorageError for an unreadable file.
         """
-        path = journal.tree.context_path()
+        path = await load_context_path(journal.tree, journal.store)
         return path, await count_in_thread(
             self._estimator, lambda lent: decide(path, request, terms, lent)
         )
@@ -102,7 +104,7 @@ class Compactor:
         path, prepared = await self.prepare(request, terms, journal)
         if not isinstance(prepared, CompactionPreparation):
             return refusal_of(prepared)
-        return preview_of(prepared, path, self._estimator)
+        return await count_in_thread(self._estimator, lambda lent: preview_of(prepared, path, lent))
 
     async def compact(
         self,
@@ -125,17 +127,18 @@ class Compactor:
         except Aborted:
             return await self._cancelled(work)
         except PiTuiError as error:
-            return await self._failed(work, error.text)
+            return await self._failed(work, error)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
-            return await self._failed(work, f"internal error: {type(error).__name__}: {error}")
+            internal = CompactionError(f"internal error: {type(error).__name__}: {error}")
+            return await self._failed(work, internal)
         return await self._done(work, entry)
 
     async def refuse(
-        self, request: CompactRequest, message: str, journal: Journal
+        self, request: CompactRequest, error: PiTuiError, journal: Journal
     ) -> CompactionOutcome:
         """Tell of a compaction that could not even begin."""
         work = _Work(request, None, journal, CompactionSignals())
-        return await self._failed(work, message)
+        return await self._failed(work, error)
 
     # ------------------------------------------------------------ making the entry
 
@@ -164,7 +167,10 @@ class Compactor:
             progress=self._progress,
         )
         written = sum(summary_tokens(text, self._estimator) for text in summary.written)
-        check_smaller(written, replaced_tokens(prepared, self._estimator))
+        replaced = await work.signals.work.guard(
+            count_in_thread(self._estimator, lambda lent: replaced_tokens(prepared, lent))
+        )
+        check_smaller(written, replaced)
         facts = CompactionFacts(
             summary=summary.text,
             reason=work.request.reason,
@@ -179,11 +185,11 @@ class Compactor:
     async def _ask_hooks(self, work: _Work, prepared: CompactionPreparation) -> HookSummary | None:
         if not self._hooks.listens(SessionBeforeCompact):
             return None
-        request = work.request
+        request, journal = work.request, work.journal
         answers = await self._hooks.ask(
             SessionBeforeCompact(
                 preparation=prepared,
-                branch_entries=tuple(work.journal.tree.path()),
+                branch_entries=PathEntries(journal.tree.path_ids(), journal.store),
                 custom_instructions=request.instructions,
                 reason=request.reason,
                 will_retry=request.will_retry,
@@ -261,9 +267,9 @@ class Compactor:
         await self._tell_failure(work, None)
         return CompactionOutcome("cancelled", message=message)
 
-    async def _failed(self, work: _Work, message: str) -> CompactionOutcome:
+    async def _failed(self, work: _Work, error: PiTuiError) -> CompactionOutcome:
         self._begin(work)
-        record = work.record("failed", message)
+        record = work.record("failed", error.text)
         if work.disk_refused:
             self.unstored.append(record)
         else:
@@ -274,6 +280,7 @@ class Compactor:
                     **work.journal.next_fields(),
                 )
             )
+        message = failure_text(work.request, error)
         await self._tell_failure(work, message)
         return CompactionOutcome("failed", message=message)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, structs, to_builtins
 
 from pi_tui.agent.journal import Journal
+from pi_tui.core.entries import Entry, MessageEntry, iso_timestamp
 from pi_tui.core.messages import (
     JSON,
     AssistantMessage,
@@ -35,9 +36,10 @@ from pi_tui.core.projection import (
     project,
     system_text,
 )
-from pi_tui.core.protocols import ModelRequest, RequestMessage, Tool
+from pi_tui.core.protocols import ModelRequest, RequestMessage, TokenEstimator, Tool
 
 _REPAIRS_NAMED = 3
+_LEAST_OUTPUT = 256
 
 PromptSections = Callable[[Sequence[Tool]], Mapping[str, str]]
 """The system prompt the program wants now: section name -> text, in order."""
@@ -52,6 +54,37 @@ class RequestLimits(Struct):
     without_thinking: set[str] = set()
     without_images: set[str] = set()
     max_output_tokens: dict[str, int] = {}
+    window_tokens: dict[str, int] = {}
+
+    def within(self, model: Model) -> Model:
+        """The model with the window its server was found to have, where that is smaller."""
+        known = self.window_tokens.get(model.full_name, model.context_window)
+        if known >= model.context_window:
+            return model
+        return structs.replace(model, context_window=known)
+
+    def learn_window(self, model: Model, window_tokens: int) -> None:
+        """Remember a window a server named; an answer may take no more than a part of it."""
+        name = model.full_name
+        self.window_tokens[name] = window_tokens
+        if model.max_tokens > window_tokens // 2:
+            known = self.max_output_tokens.get(name, model.max_tokens)
+            self.max_output_tokens[name] = min(known, max(_LEAST_OUTPUT, window_tokens // 4))
+
+
+class ComingSystem(Struct, frozen=True):
+    """What the next prompt adds to the stored system prompt and tools before it is sent.
+
+    `tokens` by estimate; `first`: none is stored yet, so a count of a provider that covers the path
+    (in a session another program made) covers the prompt of that program.
+    """
+
+    tokens: int = 0
+    first: bool = False
+
+    def beyond(self, *, reported: bool) -> int:
+        """Tokens to add to an estimate; `reported`: it holds a provider's count."""
+        return 0 if reported and self.first else self.tokens
 
 
 class PreparedRequest(Struct, frozen=True):
@@ -89,13 +122,37 @@ class ContextBuilder:
 
     def store_system_message(self) -> None:
         """Append what differs between the wanted prompt and tools and those on the path."""
-        journal = self._journal()
-        stored = folded_system(project(journal.tree.context_path()))
+        patch = self._patch_of(self._stored_system())
+        if patch is not None:
+            self._journal().message(patch)
+
+    def coming_system(self, estimator: TokenEstimator) -> ComingSystem:
+        """What `store_system_message` would add now."""
+        stored = self._stored_system()
+        patch = self._patch_of(stored)
+        if patch is None:
+            return ComingSystem()
+        if stored is None:
+            return ComingSystem(_folded_tokens((patch,), estimator), first=True)
+        more = _folded_tokens((stored, patch), estimator) - _folded_tokens((stored,), estimator)
+        return ComingSystem(max(0, more))
+
+    def with_coming_system(self, path: Sequence[Entry]) -> list[Entry]:
+        """The path, with the system message the next prompt would add."""
+        patch = self._patch_of(folded_system(project(path)))
+        if patch is None:
+            return list(path)
+        parent = path[-1].id if path else None
+        at = iso_timestamp(patch.timestamp)
+        return [*path, MessageEntry(id="", parent_id=parent, timestamp=at, message=patch)]
+
+    def _stored_system(self) -> SystemMessage | None:
+        return folded_system(project(self._journal().tree.context_path()))
+
+    def _patch_of(self, stored: SystemMessage | None) -> SystemMessage | None:
         wanted = dict(self._sections(self.tools))
         declarations = tuple(tool.declaration for tool in self.tools)
-        patch = plan_system_patch(stored, wanted, declarations, journal.clock.now_ms())
-        if patch is not None:
-            journal.message(patch)
+        return plan_system_patch(stored, wanted, declarations, self._journal().clock.now_ms())
 
     def prepare(
         self, model: Model, thinking_level: ThinkingLevel, session_id: str
@@ -107,7 +164,7 @@ class ContextBuilder:
         )
         system = folded_system(projection)
         request = ModelRequest(
-            model=model,
+            model=self.limits.within(model),
             system=system_text(system) if system else "",
             messages=self._within_limits(messages, model.full_name),
             tools=declared_tools(system) if system else (),
@@ -148,6 +205,11 @@ class _Learnt:
         self.journal = journal
         self.limits = RequestLimits()
         self.told_repairs: set[str] = set()
+
+
+def _folded_tokens(messages: Sequence[SystemMessage], estimator: TokenEstimator) -> int:
+    folded = fold_system(messages)
+    return estimator.message_tokens(folded) if folded is not None else 0
 
 
 def folded_system(projection: Projection) -> SystemMessage | None:

@@ -8,7 +8,7 @@ people's extension files is not done here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
@@ -25,16 +25,18 @@ HookHandler: TypeAlias = Callable[[Struct], HookAnswer | Awaitable[HookAnswer]]
 
 
 class SessionBeforeCompact(Struct, frozen=True):
-    """Asked before a compaction. `branch_entries`: the path, root to leaf.
+    """Asked before a compaction. `branch_entries`: the whole path, root to leaf.
 
-    A handler that takes long should watch `signal.is_set`; Escape cancels the wait for it.
+    They are decoded one by one when they are looked at; who wants all of a long session does that
+    in a thread. A handler that takes long should watch `signal.is_set`; Escape cancels the wait
+    for it.
 
     Answer `{"cancel": True}`, or `{"compaction": {"summary", "first_kept_entry_id",
     "tokens_before", "usage"?, "details"?}}`, or None.
     """
 
     preparation: CompactionPreparation
-    branch_entries: tuple[Entry, ...]
+    branch_entries: Sequence[Entry]
     custom_instructions: str | None
     reason: CompactionReason
     will_retry: bool

@@ -2,7 +2,7 @@
 
 From the moment a session is left until another one is held, what would begin in it is refused with
 one line: it would be lost, or would hold up the next session. `save_and_close` blocks; callers on
-the event loop use a thread.
+the event loop use a thread. `rescue` is for an end that waits for nobody.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
 
 from pi_tui.agent.journal import Journal
 from pi_tui.core.errors import StorageError, UsageError
@@ -84,6 +86,38 @@ def save_and_close(store: SessionStore, rescue_directory: str) -> list[str]:
     except StorageError as error:
         told.append(f"LOST: {error.text}")
     return told
+
+
+def rescue(store: SessionStore, rescue_directory: str, limit_s: float) -> list[str]:
+    """Save what waits though the program ends at once; returns what the user must know.
+
+    Blocks for `limit_s` at most, whatever the disk does, and may be called in a signal handler: the
+    work is done in a thread, because the interrupted code may be using the store.
+    """
+    told: list[str] = []
+    if store.pending:
+        waiting = store.pending
+
+        def save() -> None:
+            try:
+                told.extend(_save_waiting(store, rescue_directory))
+            except Exception as error:  # noqa: BLE001 - nobody else is left to tell of it
+                told.append(f"LOST: internal error: {type(error).__name__}: {error}")
+
+        thread = Thread(target=save, name="rescue", daemon=True)
+        thread.start()
+        thread.join(limit_s)
+        if thread.is_alive():
+            entries = "1 entry" if waiting == 1 else f"{waiting} entries"
+            return [f"LOST: {entries} could not be saved in the time that was left"]
+    if not told and _is_below(store.path, rescue_directory):
+        # The orderly end came so far, but can no longer tell.
+        return [f"The whole session was saved to {store.path}."]
+    return told
+
+
+def _is_below(path: str | None, directory: str) -> bool:
+    return bool(path and directory) and Path(path or "").is_relative_to(Path(directory).resolve())
 
 
 def _save_waiting(store: SessionStore, rescue_directory: str) -> list[str]:

@@ -17,7 +17,7 @@ from pi_tui.agent.queues import Draft
 from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.summariser import SummaryTally
 from pi_tui.core.entries import BranchSummaryEntry
-from pi_tui.core.messages import JSON
+from pi_tui.core.messages import JSON, ImageContent
 from pi_tui.core.navigation import Navigation, plan_navigation
 
 OutcomeKind: TypeAlias = Literal["moved", "already-there", "cancelled", "failed"]
@@ -41,7 +41,8 @@ class NavigationOutcome(Struct, frozen=True):
     """How a move ended. `message`: one line for people; whoever asked for the move shows it.
 
     `new_leaf_id` is the leaf now, whatever the kind. `editor_text` is the text of a user message
-    that was chosen, None when the editor is to be left alone; a draft that is there always wins.
+    that was chosen, None when the editor is to be left alone, `editor_images` are its images; a
+    draft that is there always wins.
     `taken_back`: messages that waited for the turn that was stopped, with their images; they go
     back to the editor.
     """
@@ -53,6 +54,7 @@ class NavigationOutcome(Struct, frozen=True):
     summary_entry_id: str | None = None
     message: str = ""
     taken_back: tuple[Draft, ...] = ()
+    editor_images: tuple[ImageContent, ...] = ()
 
 
 class NavigationPreview(Struct, frozen=True):

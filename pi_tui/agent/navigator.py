@@ -249,7 +249,7 @@ class Navigator:
         )
         with suppress(Aborted):
             await move.telling.guard(self._hooks.tell(told))
-        return self._ended(move, "moved", moved_message(move, entry), goal.editor_text, entry)
+        return self._ended(move, "moved", moved_message(move, entry), goal, entry)
 
     async def _ask(self, move: Move) -> Advice:
         request = move.request
@@ -430,7 +430,7 @@ class Navigator:
         move: Move | None,
         kind: OutcomeKind,
         message: str,
-        editor_text: str | None = None,
+        goal: Navigation | None = None,
         entry: BranchSummaryEntry | None = None,
     ) -> NavigationOutcome:
         leaf_id = self._journal().tree.leaf_id if move is None else move.journal.tree.leaf_id
@@ -439,7 +439,8 @@ class Navigator:
             kind=kind,
             new_leaf_id=leaf_id,
             old_leaf_id=move.old_leaf_id if move is not None and kind == "moved" else leaf_id,
-            editor_text=editor_text,
+            editor_text=None if goal is None else goal.editor_text,
+            editor_images=() if goal is None else goal.editor_images,
             summary_entry_id=None if entry is None else entry.id,
             message=f"{message}; {TURN_STOPPED}" if stopped else message,
             taken_back=() if move is None else move.taken_back,

@@ -35,7 +35,8 @@ class SendLess(Struct, frozen=True):
 class CompactAndRetry(Struct, frozen=True):
     """Leave the last answer out of the context, compact, make the request again.
 
-    `why` is for people: what was refused or cut.
+    `why` is for people: what was refused or cut, as the beginning of a sentence. The provider's own
+    words stand at the end of the answer already.
     """
 
     why: str
@@ -57,8 +58,9 @@ class Settled(Struct, frozen=True):
 Step: TypeAlias = WaitAndRetry | SendLess | CompactAndRetry | GiveUp
 
 STILL_TOO_LONG = (
-    "the context is still too long after a compaction, so nothing more is tried. Reduce it (/tree "
-    "back to an earlier point, /compact with a smaller --keep, fewer tools) or use a larger model."
+    "The conversation is still too long after a compaction, so nothing more is tried; nothing is "
+    "lost. Reduce it (/tree back to an earlier point, /compact with a smaller --keep, fewer tools) "
+    "or use a larger model."
 )
 
 
@@ -82,9 +84,11 @@ def plan_recovery(
             return GiveUp()
         if compacted:
             return GiveUp("the answer was cut again after a compaction; nothing more is tried.")
-        return CompactAndRetry("the answer was cut before the model's own limit")
+        return CompactAndRetry("The answer was cut before the model's own limit")
     if error.kind == ErrorKind.OVERFLOW:
-        return GiveUp(STILL_TOO_LONG) if compacted else CompactAndRetry(error.message)
+        if compacted:
+            return GiveUp(STILL_TOO_LONG)
+        return CompactAndRetry(f"The conversation is too long for {model.full_name}")
     if error.kind == ErrorKind.BAD_SIGNATURE and model.full_name not in limits.without_thinking:
         return SendLess("thinking")
     too_large = error.kind == ErrorKind.PAYLOAD_TOO_LARGE
@@ -193,9 +197,7 @@ class Recovery:
     async def _compact(
         self, step: CompactAndRetry, outcome: RunOutcome, journal: Journal, signal: AbortSignal
     ) -> bool:
-        self._bus.emit(
-            Notice("warning", f"{step.why.rstrip('.')}; compacting, then trying once more")
-        )
+        self._bus.emit(Notice("info", f"{step.why}; compacting, then trying once more"))
         journal.omit(outcome.last_entry_id)
         return await self._compaction.recover(step.why) and not signal.is_set
 

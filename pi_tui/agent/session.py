@@ -16,19 +16,19 @@ from pi_tui.agent.assembly import AgentSettings, AgentWorld, SessionState, assem
 from pi_tui.agent.branch_tools import BranchTools
 from pi_tui.agent.bus import EventBus, Listener
 from pi_tui.agent.compaction_plan import CompactionOutcome, CompactionPreview, CompactRequest
-from pi_tui.agent.compaction_record import CompactionRecord
+from pi_tui.agent.compaction_record import CompactionRecord, in_order_of_time
 from pi_tui.agent.context import ContextBuilder
 from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
-from pi_tui.agent.leaving import LeavingGate
+from pi_tui.agent.leaving import LeavingGate, rescue
 from pi_tui.agent.loop import RunOutcome
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome, NavigationPreview
+from pi_tui.agent.path_entries import newest_answer
 from pi_tui.agent.pinning import branch_pins, pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
 from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.switching import HeldSession, ReplaceReason, Switching, open_journal
-from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import StorageError, UsageError
 from pi_tui.core.events import (
     Activity,
@@ -165,12 +165,7 @@ class AgentSession:
     @property
     def last_answer(self) -> AssistantMessage | None:
         """The newest assistant message on the path."""
-        for entry_id in reversed(self.tree.path_ids()):
-            if self.tree.head(entry_id).role == "assistant":
-                entry = self.tree.entry(entry_id)
-                if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
-                    return entry.message
-        return None
+        return newest_answer(self.tree)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Get every event from now on, in order; the returned function ends that."""
@@ -280,8 +275,12 @@ class AgentSession:
         return self._parts.manual.undo()
 
     def compactions(self) -> tuple[CompactionRecord, ...]:
-        """How the compactions of the whole session went, in order of time; failed ones too."""
-        return self._compaction.records()
+        """How the compactions of the whole session went, in order of time; failed ones too.
+
+        After `count_stored` nothing is read for it.
+        """
+        stored = self._held.numbers.compactions()
+        return in_order_of_time((*stored, *self._compaction.unstored_records))
 
     def pin(self, entry_id: str | None = None, *, pinned: bool = True) -> str:
         """Keep an entry verbatim through compactions, or no longer; the newest message by default.
@@ -433,6 +432,10 @@ class AgentSession:
         """Stop what runs, wait for its end, take what is queued out and say what it was."""
         async with self._switching.leaving():
             pass
+
+    def rescue(self, limit_s: float = 1.0) -> tuple[str, ...]:
+        """At an end that waits for nobody: save what is not in the file; see `leaving.rescue`."""
+        return tuple(rescue(self.store, self._world.rescue_directory, limit_s))
 
     async def close(self) -> tuple[str, ...]:
         """Stop all work, keep what was done, give up the lock; returns lines to tell at the end."""

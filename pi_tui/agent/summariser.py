@@ -1,7 +1,7 @@
 """Asks a model for summaries: in parts that fit, with retries, refusing useless answers.
 
 One summariser serves compactions and branch summaries. It writes nothing: a summary that is
-returned is complete, and every failure is a CompactionError whose words name a way out.
+returned is complete, and every failure is a CompactionError whose hint names a way out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from pi_tui.agent.bus import EventBus
-from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait
+from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait, too_long_a_wait
 from pi_tui.agent.signals import AbortSignal
 from pi_tui.core.compaction.parts import (
     SummaryRoom,
@@ -158,9 +158,7 @@ class Summariser:
             except ProviderError as error:
                 split = halves(waiting[0]) if error.kind in TOO_LARGE_KINDS else None
                 if split is None:
-                    raise CompactionError(
-                        f"The summary could not be made: {error.text} {WAY_OUT}"
-                    ) from error
+                    raise asking.failure(error) from error
                 smallest_refused = high_tokens(waiting[0])
                 waiting[:1] = split
                 continue
@@ -169,7 +167,7 @@ class Summariser:
             done += 1
             tally.parts += 1
         if text is None:
-            raise CompactionError(f"There was nothing to summarise. {WAY_OUT}")
+            raise CompactionError("There was nothing to summarise.", hint=WAY_OUT)
         return Summary(text, tally.usage, done, tally.retries)
 
     # ------------------------------------------------------------ used by _Asking
@@ -261,11 +259,13 @@ class _Asking:
         self._signal = signal
         self._tally = tally
         self._policy = asker.policy or owner.policy()
+        self._why_ended = ""
         self.room = summary_room(asker.model, owner.output_limit(asker.model))
         if self.room.too_small:
             raise CompactionError(
                 f"The window of {asker.model.full_name} ({asker.model.context_window:,} tokens) is "
-                f"too small to summarise in. {WAY_OUT}"
+                "too small to summarise in.",
+                hint=WAY_OUT,
             )
 
     async def ask(self, text: str, received: Callable[[int], None]) -> str:
@@ -281,7 +281,7 @@ class _Asking:
                     success = True
                     return _checked_text(builder.message(builder.stop_reason or "stop"), request)
                 except ModelError as error:
-                    raise CompactionError(f"{error.text} {WAY_OUT}") from error
+                    raise CompactionError(error.text, hint=WAY_OUT) from error
                 except ProviderError as error:
                     failure = error
                 finally:
@@ -292,6 +292,7 @@ class _Asking:
                     continue
                 step = plan_wait(failure, attempts, self._policy)
                 if step is None:
+                    self._why_ended = too_long_a_wait(failure, attempts, self._policy)
                     raise failure
                 attempts += 1
                 self._tally.retries += 1
@@ -300,6 +301,11 @@ class _Asking:
         finally:
             if attempts:
                 self._owner.retries_finished(self._asker.source, success=success)
+
+    def failure(self, error: ProviderError) -> CompactionError:
+        """What to tell of the error that `ask` raised last."""
+        why = f" {self._why_ended[0].upper()}{self._why_ended[1:]}" if self._why_ended else ""
+        return CompactionError(f"The summary could not be made: {error.text}{why}", hint=WAY_OUT)
 
     def _request(self, text: str) -> ModelRequest:
         asker, model = self._asker, self._asker.model
@@ -352,6 +358,6 @@ def _checked_text(message: AssistantMessage, request: ModelRequest) -> str:
         why = "the model answered without any text"
     if why:
         raise CompactionError(
-            f"The summary of {request.model.full_name} is not usable: {why}. {WAY_OUT}"
+            f"The summary of {request.model.full_name} is not usable: {why}.", hint=WAY_OUT
         )
     return text

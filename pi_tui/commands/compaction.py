@@ -9,8 +9,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pi_tui.agent.compaction_plan import CompactionOutcome, CompactionPreview, CompactRequest
+from pi_tui.agent.compaction_plan import (
+    CompactionOutcome,
+    CompactionPreview,
+    CompactRequest,
+    KeptPin,
+)
 from pi_tui.agent.compaction_record import CompactionRecord
+from pi_tui.agent.path_entries import load_context_path
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import Command, CommandCall
 from pi_tui.commands.ui import CommandUI, ShowsContext
@@ -153,6 +159,10 @@ def preview_text(preview: CompactionPreview, session: AgentSession) -> str:
             "\n\nThe cut falls inside a long turn: its earlier part gets notes of its own, its "
             "latest steps are kept."
         )
+    if preview.pins:
+        text += "\n\nPinned, kept word for word:\n" + _columns(
+            [(f"  {pin.entry_id}", _pin_text(pin, session)) for pin in preview.pins]
+        )
     for title, paths in (
         ("Files changed", preview.modified_files),
         ("Files read", preview.read_files),
@@ -160,6 +170,13 @@ def preview_text(preview: CompactionPreview, session: AgentSession) -> str:
         if paths:
             text += f"\n\n{title} (named in the summary):\n" + "\n".join(f"  {p}" for p in paths)
     return text + "\n\nNothing was sent. /compact carries it out."
+
+
+def _pin_text(pin: KeptPin, session: AgentSession) -> str:
+    others = pin.messages - 1
+    more = f", with {_messages(others)} that {'belongs' if others == 1 else 'belong'} to it"
+    what = _excerpt(session.tree.entry(pin.entry_id))
+    return f"{what} (about {pin.tokens:,} tokens{more if others else ''})"
 
 
 def _messages(count: int) -> str:
@@ -231,10 +248,11 @@ _REASONS: dict[NotSentReason, str] = {
 async def _context(call: CommandCall) -> None:
     session = call.session
     tree = session.tree
-    heads = [tree.head(entry_id) for entry_id in tree.path_ids()]
-    path = tree.context_path()
+    path = await load_context_path(tree, session.store)
+    path_ids = tree.path_ids()
 
     def make() -> ContextReport:
+        heads = [tree.head(entry_id) for entry_id in path_ids]
         return context_report(heads, path, project(path), session.estimator)
 
     report = await asyncio.to_thread(make)

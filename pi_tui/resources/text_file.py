@@ -22,11 +22,10 @@ class BoundedText(Struct, frozen=True):
     problem: str = ""
 
 
-def read_bounded(path: Path, max_bytes: int) -> BoundedText:
-    """Read at most `max_bytes` from the start of a file, as UTF-8 without byte order mark.
+def read_start(path: Path, max_bytes: int) -> tuple[bytes, int]:
+    """The first `max_bytes` of an ordinary file, and how large it is.
 
-    A cut text ends in a line that says so. Raises OSError when it cannot be read or is no ordinary
-    file.
+    Raises OSError when it cannot be read or is no ordinary file.
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -37,9 +36,17 @@ def read_bounded(path: Path, max_bytes: int) -> BoundedText:
             data = file.read(max_bytes + 1)
     finally:
         os.close(handle)
-    size_bytes = max(status.st_size, len(data))
-    truncated = len(data) > max_bytes
-    data = data[:max_bytes]
+    return data[:max_bytes], max(status.st_size, len(data))
+
+
+def read_bounded(path: Path, max_bytes: int) -> BoundedText:
+    """Read at most `max_bytes` from the start of a file, as UTF-8 without byte order mark.
+
+    A cut text ends in a line that says so. Raises OSError when it cannot be read or is no ordinary
+    file.
+    """
+    data, size_bytes = read_start(path, max_bytes)
+    truncated = size_bytes > max_bytes
     try:
         text = data.decode("utf-8-sig")
         problem = ""

@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from pi_tui.core.errors import SettingsError
+from pi_tui.resources.text_file import read_start
 
 Colour: TypeAlias = str | int
 Appearance: TypeAlias = Literal["dark", "light"]
@@ -224,13 +225,18 @@ def load_theme(name: str, directories: Sequence[Path] = ()) -> ThemeColours:
             hint=f"Known themes: {', '.join(sorted(themes))}.",
         )
     try:
-        if file.stat().st_size > MAX_THEME_BYTES:
-            raise SettingsError(f"{file} is too large for a theme", file=str(file), key="theme")
-        data = file.read_bytes()
+        data, size_bytes = read_start(file, MAX_THEME_BYTES)
     except OSError as error:
         raise SettingsError(
             f"the theme file {file} cannot be read: {error.strerror or error}",
             file=str(file),
             key="theme",
         ) from error
+    if size_bytes > MAX_THEME_BYTES:
+        raise SettingsError(
+            f"the theme file {file} is too large: it has {size_bytes:,} bytes, and a theme at most "
+            f"{MAX_THEME_BYTES:,}",
+            file=str(file),
+            key="theme",
+        )
     return parse_theme(data, str(file))

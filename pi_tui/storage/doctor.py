@@ -82,6 +82,12 @@ _READING: dict[str, tuple[Severity, str, str]] = {
     "torn": ("error", "the last line is incomplete, as a crash leaves it", "it is left out"),
     "zero-block": ("error", "a block of zero bytes, as a crash leaves it", "it is left out"),
     "glued": ("error", "an entry shares its line with something else", "it gets its own line"),
+    "not-utf8": (
+        "warning",
+        "a line holds bytes that are not UTF-8; each stretch of them is read as the replacement "
+        "character U+FFFD",
+        "it gets that character in their place, as it is read now; only this file keeps the bytes",
+    ),
     "second-header": ("warning", "there is another session header", "it is left out"),
     "not-an-entry": ("warning", "a line holds a value that is no entry", "it is left out"),
     "no-line-end": ("warning", "the last line has no end", "it gets one"),

@@ -62,6 +62,8 @@ def read_file(fs: FileSystem, fd: int) -> SeenFile:
         offset = seen.header.end
         if seen.header.garbage_before:
             seen.note("before-header", 1)
+        if not is_utf8(seen.header.line):
+            seen.note("not-utf8", seen.header.lines_before + 1)
         if fs.read_at(fd, len(BYTE_ORDER_MARK), 0) == BYTE_ORDER_MARK:
             seen.note("byte-order-mark", 1)
     number = seen.header.lines_before + 1 if seen.header is not None else 0
@@ -104,7 +106,18 @@ def _take_value(seen: SeenFile, number: int, raw: bytes, value: JSON) -> None:
     elif value.get("type") == "session":
         seen.note("second-header", number)
     else:
+        if not is_utf8(raw):
+            seen.note("not-utf8", number)
         seen.lines.append(StoredLine(number, raw, value))
+
+
+def is_utf8(line: bytes) -> bool:
+    """True when reading a line replaces nothing of it."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _NOT_JSON = object()

@@ -25,7 +25,7 @@ def repaired_lines(seen: SeenFile, fs: FileSystem, path: str) -> Iterator[bytes]
     if header is None:
         yield encode_line(_new_header(seen))
     else:
-        yield header.line.removeprefix(BYTE_ORDER_MARK).strip(b"\0 \t\r") + b"\n"
+        yield as_read(header.line.removeprefix(BYTE_ORDER_MARK).strip(b"\0 \t\r")) + b"\n"
     yield from _entries(seen)
 
 
@@ -74,8 +74,13 @@ def _entries(seen: SeenFile) -> Iterator[bytes]:
             keeps_nothing = kept == line.id or not is_ancestor(kept, line, last_of)
             if keeps_nothing and kept != entry_id:
                 changed["firstKeptEntryId"] = entry_id
-        yield encode_line({**line.data, **changed}) if changed else line.raw + b"\n"
+        yield encode_line({**line.data, **changed}) if changed else as_read(line.raw) + b"\n"
         before = entry_id
+
+
+def as_read(line: bytes) -> bytes:
+    """A line with U+FFFD where it is not UTF-8, as reading has it; any other keeps its bytes."""
+    return line.decode("utf-8", "replace").encode()
 
 
 def _free_id(taken: set[str]) -> str:

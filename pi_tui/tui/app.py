@@ -7,7 +7,6 @@ decision to its parts. `run` starts it.
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
@@ -34,6 +33,7 @@ from pi_tui.tui.editor.widget import PromptEditor
 from pi_tui.tui.external_editor import ExternalEditor
 from pi_tui.tui.footer import StatusFooter
 from pi_tui.tui.footer_source import FooterSource
+from pi_tui.tui.garbage import begin_collecting
 from pi_tui.tui.git_branch import git_branch
 from pi_tui.tui.input_queue import MOUNT_S, InputQueue
 from pi_tui.tui.input_router import InputRouter
@@ -166,8 +166,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     def _painted(self) -> None:
         """What nobody has to wait for."""
-        gc.freeze()  # what was loaded so far stays: no collection needs to look at it
-        gc.enable()
+        begin_collecting()
         self.spawn(self._read_numbers())
         if self.options.after_paint is not None:
             self.spawn(self.options.after_paint(self.ui))

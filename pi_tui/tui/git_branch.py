@@ -5,6 +5,8 @@ Knows worktrees and submodules (a `.git` file that points elsewhere) and detache
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 _SHORT_HASH_CHARS = 7
@@ -46,5 +48,9 @@ def branch_in(head: Path) -> str | None:
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
+    # A project may hold anything under this name: a pipe would wait for a writer for ever.
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("not an ordinary file")
         return file.read(_MAX_BYTES).decode("utf-8", "replace")

@@ -9,10 +9,13 @@ import asyncio
 from collections.abc import Sequence
 
 from pi_tui.core.entries import Entry
+from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
+from pi_tui.tui.garbage import set_aside
 
 FIRST_ENTRIES = 120
-SLICE_ENTRIES = 200
+SLICE_ENTRIES = 100
+"""So many are decoded in one turn of the event loop: a few milliseconds."""
 
 
 class PathReader:
@@ -32,14 +35,23 @@ class PathReader:
         """The last entries."""
         return [self._tree.entry(entry_id) for entry_id in self._ids[self._cut :]]
 
-    async def beginning(self) -> list[Entry]:
-        """Everything before `end`; lets the event loop run in between."""
-        entries: list[Entry] = []
-        for start in range(0, self._cut, SLICE_ENTRIES):
-            stop = min(start + SLICE_ENTRIES, self._cut)
-            entries += [self._tree.entry(entry_id) for entry_id in self._ids[start:stop]]
+    async def beginning(self) -> list[Block]:
+        """The blocks of everything before `end`; lets the event loop run in between."""
+        blocks: list[Block] = []
+        start = 0
+        while start < self._cut:
+            stop = self._whole_turns(min(start + SLICE_ENTRIES, self._cut), self._cut)
+            blocks += blocks_of([self._tree.entry(entry_id) for entry_id in self._ids[start:stop]])
+            start = stop
+            set_aside()
             await asyncio.sleep(0)
-        return entries
+        return blocks
+
+    def _whole_turns(self, cut: int, most: int) -> int:
+        """This place or the next one that parts no tool result from its call."""
+        while cut < most and self._tree.head(self._ids[cut]).role == "toolResult":
+            cut += 1
+        return cut
 
     def _find_cut(self) -> int:
         cut = len(self._ids) - FIRST_ENTRIES

@@ -17,6 +17,7 @@ from pi_tui.core.tree import SessionTree
 from pi_tui.tui.bridge import FRAME_S, Rebuild
 from pi_tui.tui.editor.history import PromptHistory
 from pi_tui.tui.editor.widget import PromptEditor
+from pi_tui.tui.garbage import set_aside, take_back
 from pi_tui.tui.history_loader import PathReader
 from pi_tui.tui.live_transcript import LiveTranscript
 
@@ -48,6 +49,8 @@ class PathView:
         except StorageError as error:
             self._live.notice("error", error.text)
             return
+        if self._shown is not None and self._shown.tree is not rebuild.tree:
+            take_back()
         self._shown = rebuild
         self._live.rebuild([*self._head, *blocks], coverage)
         self._editor.history = PromptHistory(_prompts(blocks))
@@ -56,7 +59,7 @@ class PathView:
 
     async def _load_beginning(self, rebuild: Rebuild, reader: PathReader) -> None:
         try:
-            beginning = blocks_of(await reader.beginning())
+            beginning = await reader.beginning()
         except StorageError as error:
             if rebuild is self._shown and rebuild.tree is self._session.tree:
                 self._live.notice("error", error.text)  # else its session was left and closed
@@ -67,6 +70,7 @@ class PathView:
         if rebuild is self._shown:
             self._live.put_before(beginning, after=len(self._head))
             self._editor.history.extend_back(_prompts(beginning))
+            set_aside()
 
 
 def path_coverage(tree: SessionTree, path_ids: Sequence[str]) -> Coverage:

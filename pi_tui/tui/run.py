@@ -30,7 +30,12 @@ def run_tui(session: AgentSession, registry: CommandRegistry, options: TuiOption
     """
     guard = hold_terminal()
     guard.remote = options.remote
-    guard.on_forced_end = kill_own_children
+
+    def forced_end() -> list[str]:
+        kill_own_children()
+        return [f"pi-tui: {sanitise(line)}" for line in session.rescue()]
+
+    guard.on_forced_end = forced_end
     ignore_textual_settings()
     set_escape_delay(max(options.escape_delay_s, 0.1 if options.remote else 0.0))
     crash: BaseException | None = None

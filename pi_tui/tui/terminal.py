@@ -17,7 +17,7 @@ import struct
 import termios
 import time
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, TypeAlias
 
@@ -55,7 +55,8 @@ class TerminalGuard:
 
     `on_signal`, once set, is called with the signal's number and must start an orderly end. An end
     that takes too long, a second signal that does not come together with the first, and SIGQUIT
-    restore the terminal and end the process; `on_forced_end` is called before and must be quick.
+    restore the terminal and end the process; `on_forced_end` is called before and must be quick,
+    and the lines it returns are written on the normal screen.
     """
 
     def __init__(self, *, input_fd: int = 0, output_fd: int = 1) -> None:
@@ -72,7 +73,7 @@ class TerminalGuard:
         self.remote = False
         """True when replies of the terminal cross a network."""
         self.on_signal: Callable[[int], None] | None = None
-        self.on_forced_end: Callable[[], object] | None = None
+        self.on_forced_end: Callable[[], Sequence[str]] | None = None
 
     @property
     def signalled(self) -> int | None:
@@ -184,7 +185,7 @@ class TerminalGuard:
             return  # hung up
 
     def _write(self, text: str) -> None:
-        data = text.encode()
+        data = text.encode("utf-8", "replace")
         try:
             while data:
                 _, writable, _ = select.select([], [self._out], [], self._stopped_output_s)
@@ -214,10 +215,14 @@ class TerminalGuard:
         first = self._signalled or signum
         self._signalled = first
         self._stopped_output_s = FORCED_OUTPUT_S
+        told: Sequence[str] = ()
         try:
-            if self.on_forced_end is not None:
-                self.on_forced_end()
-            self.restore_screen()
+            try:
+                if self.on_forced_end is not None:
+                    told = self.on_forced_end()
+            finally:
+                self.restore_screen()
+            self._write("".join(f"{line}\n" for line in told))
         finally:
             os._exit(128 + first)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from msgspec import structs
 
 from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.agent.leaving import BEING_LEFT
@@ -436,3 +437,15 @@ async def test_a_gentle_count_is_hurried_by_whoever_waits_for_it(rig):
     await again.count_stored(gently=True)
     assert again._held.numbers._uncounted == []
     assert again.stats() == session.stats()
+
+
+def test_an_end_that_waits_for_nobody_saves_elsewhere(rig):
+    session = rig.session()
+    session._world = structs.replace(session._world, rescue_directory="/elsewhere")
+    session.set_name("kept")
+    assert session.rescue() == ()
+    rig.store.refuse = True
+    session.set_name("only in memory")
+    (line,) = session.rescue()
+    assert "the disk is full" in line and "saved to /elsewhere/moved.jsonl" in line
+    assert rig.store.entries[-1].name == "only in memory"

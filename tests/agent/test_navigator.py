@@ -40,7 +40,7 @@ from pi_tui.core.events import (
     event_to_data,
     event_type,
 )
-from pi_tui.core.messages import ToolResultMessage, UserMessage, role_of, text_of
+from pi_tui.core.messages import ImageContent, ToolResultMessage, UserMessage, role_of, text_of
 from pi_tui.core.models import Model
 from pi_tui.core.pairing import check_pairing
 from pi_tui.core.projection import convert_to_llm, project
@@ -106,6 +106,15 @@ async def test_a_user_message_is_taken_back_for_editing(rig):
     await session.prompt("two b")
     assert request_texts(rig.provider.requests[-1]) == ["one", "1", "two b"]
     assert not rig.summary_requests
+
+
+async def test_the_images_of_the_message_come_with_its_text(rig):
+    session = await talk(rig, ("one", "1"))
+    image = ImageContent("Y2F0", "image/png")
+    rig.provider.add("a cat")
+    await session.prompt("look", images=(image,))
+    outcome = await session.navigate(to(entry_of(session, "look")))
+    assert (outcome.editor_text, outcome.editor_images) == ("look", (image,))
 
 
 async def test_the_first_user_message_leads_to_the_system_entry(rig):

@@ -10,7 +10,7 @@ from msgspec import structs
 from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.entries import CompactionEntry, ContextEditEntry, MessageEntry
-from pi_tui.core.errors import ErrorKind, ProviderError
+from pi_tui.core.errors import ErrorKind, ModelError, ProviderError
 from pi_tui.core.events import (
     AgentEnd,
     AgentStart,
@@ -249,3 +249,81 @@ async def test_undo_and_compact_after_recovery(talked):
     session.undo_compaction()
     preview = await session.preview_compaction(CompactRequest("manual"))
     assert preview.summarised_messages > 20
+
+
+# ---------------------------------------------------------------- one clear message
+
+
+REFUSED = ProviderError(
+    "the server did not accept the request (400)", kind=ErrorKind.BAD_REQUEST, hint="Check it."
+)
+
+
+def told(rig):
+    """Everything people read of a run besides answers, in order."""
+    lines = []
+    for event in rig.events:
+        if isinstance(event, Notice):
+            lines.append(event.text)
+        elif isinstance(event, CompactionEnd) and event.error_message:
+            lines.append(event.error_message)
+    return lines
+
+
+@pytest.mark.parametrize("failure", [TOO_LONG, CUT])
+async def test_a_failed_recovery_is_told_once_and_says_what_to_do(talked, failure):
+    talked.provider.add(failure, REFUSED)
+    session = talked.session()
+    await session.prompt("go")
+    beginning, message = told(talked)
+    assert beginning.endswith("; compacting, then trying once more")
+    why = beginning.partition(";")[0]
+    assert why in (
+        "The conversation is too long for scripted/model",
+        "The answer was cut before the model's own limit",
+    )
+    assert message.startswith(f"{why}, and compacting to make room failed. The summary could not")
+    for words in (REFUSED.message, "Nothing is lost", "/compact", "(/model", "/tree", "`go on`"):
+        assert message.count(words) == 1
+    # The provider's words about the request stand at the end of the answer, and only there.
+    assert not any("203977" in line for line in told(talked))
+    answers = [m for m in map(message_of, talked.store.entries) if isinstance(m, AssistantMessage)]
+    if failure is TOO_LONG:
+        assert answers[-1].error_message == TOO_LONG.message
+    # What went wrong with the summary is kept in the session for later.
+    (record,) = session.compactions()
+    assert REFUSED.text in record.message and "and compacting to make room" not in record.message
+
+
+def message_of(entry):
+    return entry.message if isinstance(entry, MessageEntry) else None
+
+
+async def test_what_to_do_about_a_full_window_is_said_by_the_recovery_alone(talked):
+    overflow = ProviderError("too long (400)", kind=ErrorKind.OVERFLOW, hint="Compact it.")
+    play(talked, overflow, overflow)
+    await talked.session().prompt("go")
+    answers = [m for m in map(message_of, talked.store.entries) if isinstance(m, AssistantMessage)]
+    assert [a.error_message for a in answers[-2:]] == ["too long (400)"] * 2
+    assert "nothing is lost" in told(talked)[-1] and len(told(talked)) == 2
+
+
+async def test_a_summary_model_that_cannot_be_used_is_told_the_same_way(talked):
+    talked.summary_model = "scripted/gone"
+    session = talked.session()
+
+    def resolve(reference):
+        raise ModelError("there is no model 'scripted/gone'", hint="--list-models names them.")
+
+    session.models.resolve = resolve
+    talked.provider.add(TOO_LONG)
+    await session.prompt("go")
+    _, message = told(talked)
+    assert "failed. There is no model 'scripted/gone'. Nothing is lost" in message
+
+
+async def test_no_room_does_not_repeat_the_providers_words(rig):
+    rig.provider.add(TOO_LONG)
+    await rig.session().prompt("go")
+    assert len(told(rig)) == 2
+    assert "203977" not in told(rig)[-1] and "Nothing is lost" in told(rig)[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.agent.retry_policy import RetryPolicy, plan_wait, too_long_a_wait
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import Notice
@@ -52,3 +53,21 @@ def test_either_a_wait_or_a_reason():
     for asked_s in (None, 0, 59, 60, 60.001, 1e12):
         error = overloaded(asked_s)
         assert bool(plan_wait(error, 0, POLICY)) != bool(too_long_a_wait(error, 0, POLICY))
+
+
+async def test_a_summary_says_too_that_the_wait_is_too_long(rig):
+    rig.store_talk(200)
+    rig.provider.add(overloaded(7200))
+    outcome = await rig.session().compact(CompactRequest("manual", keep_tokens=1000))
+    assert rig.clock.sleeps == [] and len(rig.provider.requests) == 1
+    assert outcome.kind == "failed"
+    assert "Overloaded. The server asks to wait 2h 00m, which is longer than" in outcome.message
+    assert "retry.maxAgentDelayMs (1m 00s)" in outcome.message
+
+
+async def test_a_summary_does_not_blame_the_wait_for_other_ends(rig):
+    rig.store_talk(200)
+    rig.provider.add(ProviderError("No credit.", kind=ErrorKind.QUOTA, retry_after_s=7200))
+    outcome = await rig.session().compact(CompactRequest("manual", keep_tokens=1000))
+    assert "No credit. Nothing was changed." in outcome.message
+    assert "asks to wait" not in outcome.message

@@ -253,6 +253,43 @@ async def test_only_messages_can_be_pinned(desk):
     assert "not pinned" in desk.notice[1]
 
 
+async def test_the_preview_names_the_pins_that_stay(desk):
+    await desk.talk(2)
+    desk.answers += [reply(Call("read", {"path": "a.py"}), usage=None), reply("ok", usage=None)]
+    await desk.session.prompt("read it")
+    await desk.talk(3)
+    tree = desk.session.tree
+    users = [i for i in tree.path_ids() if tree.head(i).role == "user"]
+    call = next(i for i in tree.path_ids() if tree.head(tree.parent(i) or i).id == users[2])
+    await desk.run("/compact --preview")
+    assert "Pinned" not in desk.ui.shown[0][1]
+    for entry_id in (users[0], call, users[-1], users[1]):
+        await desk.run(f"/pin {entry_id}")
+    await desk.run(f"/unpin {users[1]}")
+    await desk.run("/compact --preview")
+    lines = desk.ui.shown[0][1].splitlines()
+    at = lines.index("Pinned, kept word for word:")
+    block = lines[at + 1 : lines.index("", at)]
+    assert [line.split()[0] for line in block] == [users[0], call, users[-1]]
+    assert "user: question 0 of the matter" in block[0] and "tokens)" in block[0]
+    assert block[1].endswith("tokens, with 1 message that belongs to it)")
+    # What was promised holds.
+    promised = [text_of(tree.entry(i).message.content) for i in (users[0], users[-1])]
+    await desk.run("/compact")
+    assert set(promised) <= set(desk.context)
+    assert any("line\nline" in text for text in desk.context)
+
+
+async def test_a_pin_that_was_left_out_of_the_context_is_not_promised(desk):
+    await desk.talk()
+    tree = desk.session.tree
+    first = next(i for i in tree.path_ids() if tree.head(i).role == "user")
+    await desk.run(f"/pin {first}")
+    desk.session._journal.omit(first)
+    await desk.run("/compact --preview")
+    assert "Pinned" not in desk.ui.shown[0][1]
+
+
 async def test_context_names_everything(desk):
     await desk.talk()
     desk.answers += [reply(Call("read", {"path": "a.py"}), usage=None), reply("ok", usage=None)]

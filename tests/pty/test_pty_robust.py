@@ -54,6 +54,8 @@ def test_a_forced_end_leaves_no_process_behind(start: Start, tmp_path: Path, sig
     assert terminal.wait_exit() == 128 + signum
     terminal.wait_for(lambda: not is_alive(int(child.read_text())), "the end of the child")
     assert terminal.attributes == terminal.before
+    normal_screen = terminal.written.rpartition(b"\x1b[?1049l")[2]
+    assert b"pi-tui: what was not written is in: elsewhere" in normal_screen
 
 
 def test_ctrl_c_while_leaving_changes_nothing(start: Start, tmp_path: Path) -> None:

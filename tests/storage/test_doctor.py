@@ -258,3 +258,59 @@ def test_odd_values_never_stop_it(
     write_repaired(path, copy)
     assert [code for code in codes(copy) if code not in LEFT_ALONE] == []
     assert reading(path)[1] == reading(copy)[1] or "missing-id" in codes(path)
+
+
+# ---------------------------------------------------------------- bytes that are not UTF-8
+
+
+STRAY = [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"]
+
+
+@pytest.mark.parametrize("stray", STRAY)
+def test_bytes_that_are_not_utf8_are_named_and_kept_as_they_are_read(
+    session: Any, line: Line, tmp_path: Path, stray: bytes
+) -> None:
+    bad = line(2, "a@z é", other=1.0).replace(b"@", stray)
+    path = session(line(1), bad, line(3))
+    before = path.read_bytes()
+    report = examine(path)
+    assert [(f.code, f.severity, f.lines) for f in report.findings] == [
+        ("not-utf8", "warning", (3,))
+    ]
+    assert not report.sound
+    assert "U+FFFD" in report.text() and "line 3" in report.text()
+    copy = tmp_path / "repaired.jsonl"
+    write_repaired(path, copy)
+    assert path.read_bytes() == before
+    assert examine(copy).findings == ()
+    # Everything else keeps its bytes, and both read the same.
+    changed = stray.decode("utf-8", "replace").encode()
+    assert copy.read_bytes() == before.replace(b"a%bz" % stray, b"a%bz" % changed)
+    assert texts(copy) == texts(path) == ["quartz", f"a{changed.decode()}z é", "quartz"]
+
+
+def texts(path: Path) -> list[str]:
+    opened = open_session(path, read_only=True)
+    entries = [opened.store.load(head.id) for head in opened.heads]
+    opened.store.close()
+    return [entry.message.content for entry in entries]  # type: ignore[attr-defined]
+
+
+def test_stray_bytes_in_the_header_and_in_a_line_that_is_changed(
+    session: Any, line: Line, tmp_path: Path
+) -> None:
+    path = session(line(1), line(2, "a@", parentId="ffffffff").replace(b"@", b"\xff"))
+    data = path.read_bytes().replace(b"/home/demo", b"/home/\xffdemo")
+    path.write_bytes(data)
+    found = {f.code: f.lines for f in examine(path).findings}
+    assert found["not-utf8"] == (1, 3)
+    copy = tmp_path / "repaired.jsonl"
+    write_repaired(path, copy)
+    assert examine(copy).findings == ()
+    assert "/home/\ufffddemo" in copy.read_text("utf-8")
+    assert texts(copy) == ["quartz", "a\ufffd"]
+
+
+def test_a_line_that_cannot_be_read_is_garbage_and_nothing_else(session: Any, line: Line) -> None:
+    path = session(line(1), b"\xff\xfe nothing\n", line(2))
+    assert codes(path) == ["garbage"]

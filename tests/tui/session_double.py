@@ -221,3 +221,6 @@ class SessionDouble:
     async def close(self) -> tuple[str, ...]:
         self.closed = True
         return ("ended in the background: sleep",)
+
+    def rescue(self, limit_s: float = 1.0) -> tuple[str, ...]:
+        return ("what was not written is in: elsewhere",)

@@ -316,6 +316,17 @@ class Transcript(ScrollView, can_focus=False):
         self._viewport.move_to_position(round(new_value), self.size.height)
         self._changed()
 
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        # A new size makes Textual limit the scroll offset by the heights it was told last. Nobody
+        # scrolled: what is followed goes on being followed, and the place is found by the next frame.
+        syncing, self._syncing = self._syncing, True
+        try:
+            return super()._size_updated(size, virtual_size, container_size, layout)
+        finally:
+            self._syncing = syncing
+
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
         event.prevent_default()  # or the handler of the base class scrolls as well

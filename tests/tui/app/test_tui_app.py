@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.geometry import Size
 
 from pi_tui.commands.builtin import builtin_registry
 from pi_tui.core.events import (
@@ -528,3 +529,27 @@ async def test_after_paint_runs_once(bench: Make) -> None:
     b = bench(after_paint=after_paint)
     async with b.app.run_test():
         await asyncio.wait_for(ran.wait(), 5)
+
+
+async def test_the_end_stays_in_sight_when_the_window_shrinks_before_text_is_drawn(
+    bench: Any,
+) -> None:
+    desk = bench()
+    async with desk.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.1)
+        for number in range(60):
+            desk.app.live.notice("info", f"line {number}")
+        await pilot.pause(0.1)
+        assert desk.app.transcript.following
+        for number in range(60):  # not drawn yet when the queue takes room
+            desk.app.live.notice("info", f"more {number}")
+        desk.app.queue_changed(("one", "two", "three"), ())
+        desk.app.transcript._size_updated(
+            Size(80, 12), desk.app.transcript.virtual_size, Size(80, 12)
+        )
+        desk.app.transcript._size_updated(
+            Size(80, 20), desk.app.transcript.virtual_size, Size(80, 20)
+        )
+        await pilot.pause(0.1)
+        assert desk.app.transcript.following
+        assert "more 59" in desk.screen

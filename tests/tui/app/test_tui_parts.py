@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,12 @@ def test_branch_of_a_worktree_and_a_detached_head(tmp_path: Path) -> None:
 
 def test_no_branch_where_git_is_broken(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: nowhere\n")
+    assert git_branch(str(tmp_path)) is None
+
+
+def test_no_branch_where_head_is_a_pipe_nobody_writes_to(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "HEAD")
     assert git_branch(str(tmp_path)) is None
 
 
