@@ -301,6 +301,14 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, str, Any], ...]:
     )
 
 
+def settings_below(kind: type[Struct]) -> dict[str, type[Struct] | None]:
+    """The keys a struct of the schema reads, each with the struct of its own settings, if any."""
+    return {
+        key: expected if isinstance(expected, type) and issubclass(expected, Struct) else None
+        for _, key, expected in _fields(kind)
+    }
+
+
 def dotted(path: KeyPath) -> str:
     """The name of a setting as people write it: `a.b`, and `a["x/y"]` for other keys."""
     text = ""
