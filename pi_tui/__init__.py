@@ -1,7 +1,7 @@
 """pi-tui: a terminal coding agent with a tree of conversations and a compaction engine.
 
-The names in `__all__` are for extensions and are loaded when they are first used; importing the
-package itself loads nothing.
+The names in `__all__` are for other programs, `open_agent` first of all, and for extensions. They
+are loaded when they are first used; importing the package itself loads nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from pi_tui.core.compaction.prepare import prepare_compaction
     from pi_tui.core.compaction.serialize import serialize_conversation
     from pi_tui.core.projection import convert_to_llm
+    from pi_tui.wiring.open_agent import Agent, open_agent
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Agent": "pi_tui.wiring.open_agent",
     "SummaryModel": "pi_tui.agent.summary_api",
     "collect_entries_for_branch_summary": "pi_tui.agent.summary_api",
     "compact": "pi_tui.agent.summary_api",
@@ -34,12 +36,14 @@ _HOMES = {
     "generate_branch_summary": "pi_tui.agent.summary_api",
     "generate_summary": "pi_tui.agent.summary_api",
     "generate_summary_with_usage": "pi_tui.agent.summary_api",
+    "open_agent": "pi_tui.wiring.open_agent",
     "prepare_branch_entries": "pi_tui.core.compaction.branch",
     "prepare_compaction": "pi_tui.core.compaction.prepare",
     "serialize_conversation": "pi_tui.core.compaction.serialize",
 }
 
 __all__ = [
+    "Agent",
     "SummaryModel",
     "__version__",
     "collect_entries_for_branch_summary",
@@ -49,6 +53,7 @@ __all__ = [
     "generate_branch_summary",
     "generate_summary",
     "generate_summary_with_usage",
+    "open_agent",
     "prepare_branch_entries",
     "prepare_compaction",
     "serialize_conversation",

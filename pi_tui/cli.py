@@ -7,7 +7,9 @@ Nothing but the standard library is imported before the arguments are known, so 
 from __future__ import annotations
 
 import argparse
+import difflib
 import gc
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, get_args
@@ -24,6 +26,7 @@ examples:
   pi-tui -p "what does main.py do?"    print the answer and exit
   git diff | pi-tui -p "review this"   piped text goes in front of the message
   pi-tui @notes.md "turn this into a plan"
+  pi-tui -p -- "--help in ten words"   after -- everything is a message
   pi-tui --continue                    go on with the latest session of this directory
   pi-tui doctor FILE                   report what is odd in a session file
 
@@ -44,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = _Parser(
         prog="pi-tui",
-        usage="pi-tui [options] [--] [@file ...] [message ...]",
+        usage="pi-tui [options] [@file ...] [message ...] [-- message ...]",
         description="A coding agent in the terminal.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -112,7 +115,15 @@ def parse_arguments(
     if argv and argv[0] == "doctor":
         asked = build_doctor_parser().parse_args(list(argv[1:]))
         return LaunchOptions(parser.parse_args([], namespace=asked), "doctor")
-    args = parser.parse_intermixed_args(_joined_tool_lists(argv))
+    # Split here, because argparse forgets about `--` when options and words are mixed.
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    args, unknown = parser.parse_known_intermixed_args(_joined_tool_lists(argv[:end]))
+    if unknown:
+        parser.error(_unknown_option(unknown[0], parser))
+    _check_values(parser, args)
+    if "-" in args.words and stdin_is_terminal:
+        parser.error("- stands for standard input, but nothing is piped in")
+    args.literal = list(argv[end + 1 :])
     given = [
         name
         for name, on in (
@@ -136,6 +147,25 @@ def parse_arguments(
         mode = "text"
     assert mode in get_args(Mode)
     return LaunchOptions(args, mode)
+
+
+def _unknown_option(word: str, parser: argparse.ArgumentParser) -> str:
+    name = word.partition("=")[0]
+    known = re.findall(r"(?<![\w-])--?[a-z][\w-]*", parser.format_help())
+    near = difflib.get_close_matches(name, dict.fromkeys(known), n=2, cutoff=0.75)
+    guess = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"there is no option {name}.{guess} A message that begins with - goes after --."
+
+
+_NEED_TEXT = ("model", "session", "session_dir", "name", "debug_log")
+
+
+def _check_values(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuse options that were given as nothing, by a variable that is not set for instance."""
+    for name in _NEED_TEXT:
+        value = getattr(args, name)
+        if value is not None and not value.strip():
+            parser.error(f"--{name.replace('_', '-')} was given an empty value")
 
 
 def _joined_tool_lists(argv: Sequence[str]) -> list[str]:

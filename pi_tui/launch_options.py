@@ -12,7 +12,11 @@ Mode: TypeAlias = Literal["interactive", "text", "json", "list-models", "doctor"
 
 
 class LaunchOptions:
-    """The command line, checked. Lists keep the order in which things were typed."""
+    """The command line, checked. Lists keep the order in which things were typed.
+
+    A word `-` is standard input, which is read whenever it is piped; what follows `--` is always a
+    message. Blank messages are none.
+    """
 
     __slots__ = (
         "api_key",
@@ -38,8 +42,11 @@ class LaunchOptions:
 
     def __init__(self, args: argparse.Namespace, mode: Mode) -> None:
         self.mode: Mode = mode
-        self.files: list[str] = [a[1:] for a in args.words if a.startswith("@") and len(a) > 1]
-        self.messages: list[str] = [a for a in args.words if not a.startswith("@") or a == "@"]
+        files = [word for word in args.words if word.startswith("@") and len(word) > 1]
+        self.files: list[str] = [word[1:] for word in files]
+        said = [word for word in args.words if word != "-" and word not in files]
+        said += getattr(args, "literal", ())
+        self.messages: list[str] = [message for message in said if message.strip()]
         self.model: str | None = args.model
         self.thinking: str | None = args.thinking
         self.api_key: str | None = args.api_key
@@ -56,3 +63,16 @@ class LaunchOptions:
         self.model_query: str = args.list_models or ""
         self.doctor_file: str | None = getattr(args, "doctor_file", None)
         self.repair_to: str | None = getattr(args, "repair", None)
+
+
+def plain_options(**given: object) -> LaunchOptions:
+    """What nothing but these options would be on the command line, for a start from Python.
+
+    Names are those of `LaunchOptions`; nothing is checked.
+    """
+    unset = dict.fromkeys(
+        ("model", "thinking", "api_key", "session", "session_dir", "debug_log", "name", "tools"),
+    )
+    switches = dict.fromkeys(("continue_latest", "resume", "no_session", "no_tools"), False)
+    others = {"words": [], "system_prompt": None, "append_system_prompt": [], "list_models": None}
+    return LaunchOptions(argparse.Namespace(**{**unset, **switches, **others, **given}), "text")

@@ -17,6 +17,7 @@ from pi_tui.agent.journal import Journal
 from pi_tui.core.entries import (
     BranchSummaryEntry,
     CompactionEntry,
+    CustomEntry,
     Entry,
     MessageEntry,
     UsageEntry,
@@ -69,6 +70,13 @@ class UsageTotals:
         """The usage of the newest answer that was added."""
         return self._last
 
+    def copy(self) -> UsageTotals:
+        """The same numbers, to go on adding to."""
+        other = UsageTotals()
+        other._usage, other._last = self._usage, self._last
+        other._cost.update(self._cost)
+        return other
+
     def cost_by_model(self) -> dict[str, float]:
         """Dollars by `provider/model`; summaries and tools under names of their own."""
         return dict(self._cost)
@@ -93,6 +101,15 @@ class UsageTotals:
                 self._add("summaries", entry.usage)
         elif isinstance(entry, UsageEntry) and entry.usage is not None:
             self._add(f"{entry.provider}/{entry.model}", entry.usage)
+        elif isinstance(entry, CustomEntry):
+            record = record_of(entry)  # a compaction that failed was billed all the same
+            if record is not None:
+                self.add_record(record)
+
+    def add_record(self, record: CompactionRecord) -> None:
+        """Add what a compaction used of which no entry with usage tells."""
+        if record.usage is not None:
+            self._add("summaries", record.usage)
 
     def _add(self, name: str, usage: Usage) -> None:
         self._usage = self._usage.plus(usage)
@@ -163,14 +180,17 @@ class SessionNumbers:
         waiting = (i for i in self._uncounted if self._tree.head(i).type in RECORDED_TYPES)
         return [*self._records, *_records_of(map(self._store.load, waiting))]
 
-    def stats(self) -> SessionStats:
-        """What was counted so far."""
+    def stats(self, unstored: Iterable[CompactionRecord] = ()) -> SessionStats:
+        """What was counted so far, with the compactions of which no entry tells."""
         last = self._totals.last_answer
+        totals = self._totals.copy()
+        for record in unstored:
+            totals.add_record(record)
         return SessionStats(
-            usage=self._totals.usage,
+            usage=totals.usage,
             messages=dict(self._messages),
             entries=len(self._tree),
-            cost_by_model=self._totals.cost_by_model(),
+            cost_by_model=totals.cost_by_model(),
             last_input_tokens=last.input or 0,
             last_cache_read_tokens=last.cache_read or 0,
         )

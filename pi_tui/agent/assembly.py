@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from pi_tui.agent.bus import EventBus
 from pi_tui.agent.compaction_control import CompactionControl, CompactionWorld
 from pi_tui.agent.compactor import Compactor
 from pi_tui.agent.context import ContextBuilder, PromptSections
+from pi_tui.agent.context_room import ContextRoom
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.leaving import LeavingGate
@@ -80,6 +81,7 @@ class AgentWorld(Struct, frozen=True):
     """Everything outside the agent that a session uses.
 
     `rescue_directory`: where a session is written that its own place does not take; "" for nowhere.
+    `secrets`: values that must not be told with an internal error; asked for anew each time.
     """
 
     models: ModelSource
@@ -92,6 +94,7 @@ class AgentWorld(Struct, frozen=True):
     sessions: SessionFactory
     cwd: str
     rescue_directory: str = ""
+    secrets: Iterable[str] = ()
     on_close: Callable[[], Awaitable[None]] | None = None
 
 
@@ -120,6 +123,7 @@ class SessionParts(Struct, frozen=True):
     hooks: HookRunner
     shell: ShellCommands
     compaction: CompactionControl
+    room: ContextRoom
     manual: ManualCompaction
     worker: Worker
     navigator: Navigator
@@ -144,7 +148,8 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         policy=lambda: state.settings.retry,
         output_limits=lambda: state.context.limits.max_output_tokens,
     )
-    compaction = _compaction(world, state, hooks, summariser)
+    room = ContextRoom(state.journal, state.context, world.estimator)
+    compaction = _compaction(world, state, hooks, summariser, room)
     worker = _worker(world, state, shell, compaction)
     navigator = Navigator(
         bus=state.bus,
@@ -172,7 +177,7 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
         refuse_changes=refuse_changes,
     )
     return SessionParts(
-        hooks, shell, compaction, manual, worker, navigator, branches, refuse_changes
+        hooks, shell, compaction, room, manual, worker, navigator, branches, refuse_changes
     )
 
 
@@ -182,6 +187,7 @@ def _asker(world: AgentWorld, state: SessionState, source: Source, session_id: s
     if state.settings.summary_model is not None:
         choice = world.models.resolve(state.settings.summary_model)
         model, level = choice.model, choice.thinking_level or level
+    model = state.context.limits.within(model)
     return SummaryAsker(model, level, session_id, source, policy=state.settings.retry)
 
 
@@ -200,19 +206,23 @@ def _branch_summaries(
 
 
 def _compaction(
-    world: AgentWorld, state: SessionState, hooks: HookRunner, summariser: Summariser
+    world: AgentWorld,
+    state: SessionState,
+    hooks: HookRunner,
+    summariser: Summariser,
+    room: ContextRoom,
 ) -> CompactionControl:
     compactor = Compactor(
         bus=state.bus, hooks=hooks, summariser=summariser, estimator=world.estimator
     )
     seen = CompactionWorld(
         journal=state.journal,
-        model=lambda: state.run.model,
+        model=lambda: state.context.limits.within(state.run.model),
         settings=state.settings.compaction,
         asker=lambda: _asker(world, state, "compaction", state.run.session_id),
         set_activity=state.set_activity,
     )
-    return CompactionControl(compactor, seen, world.estimator, state.bus)
+    return CompactionControl(compactor, seen, room, state.bus)
 
 
 def _worker(
@@ -227,6 +237,7 @@ def _worker(
         queues=state.queues,
         at_safe_point=shell.store_waiting,
         before_next_turn=compaction.check,
+        refuse_hopeless=compaction.refuse_hopeless,
     )
     recovery = Recovery(
         bus=state.bus,

@@ -19,6 +19,7 @@ from pi_tui.agent.compaction_plan import (
     CompactionPreview,
     CompactionTerms,
     CompactRequest,
+    OutcomeKind,
 )
 from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.compactor import CompactionSignals, Compactor
@@ -35,8 +36,9 @@ from pi_tui.core.models import Model
 class CompactionWorld(Struct, frozen=True):
     """What a session tells its compactions; each is asked anew every time.
 
-    `model` has the window its server was found to have. `settings` raises SettingsError for wrong values; `asker` raises ModelError when the model of
-    the setting `compaction.model` cannot be used.
+    `model` has the window its server was found to have. `settings` raises SettingsError for wrong
+    values; `asker` raises ModelError when the model of the setting `compaction.model` cannot be
+    used.
     """
 
     journal: Callable[[], Journal]
@@ -70,7 +72,7 @@ class CompactionControl:
         self._waiting: tuple[CompactRequest, asyncio.Future[CompactionOutcome]] | None = None
         self._told_settings: str | None = None
         self._told_no_room = False
-        self._tried_leaf_id: str | None = None
+        self._tried: tuple[str | None, OutcomeKind] | None = None
         self._seen: tuple[str, CompactionSettings] | None = None
 
     @property
@@ -149,13 +151,12 @@ class CompactionControl:
         if settings is None:
             return
         tokens = self._room.tokens(coming, new_prompt=new_prompt)
-        reported = self._room.estimate()
         decision = self._auto.decide(
             tokens,
             model.context_window,
             reserve_tokens=reserve_tokens_of(settings, model),
             enabled=settings.enabled,
-            reply_tokens=reported.usage_tokens if reported.usage_entry_id is not None else None,
+            reply_tokens=self._room.reply_tokens(),
         )
         if decision == "compact":
             if hold is not None:
@@ -168,8 +169,8 @@ class CompactionControl:
     async def refuse_hopeless(self) -> str:
         """Before each request: what to say when it is above the window and nothing helps, else "".
 
-        Where something came in since the last compaction, another is tried first. Whether a request
-        is too long after a failed or cancelled one, the provider says.
+        Where something came in since the last compaction, another is tried first. Whoever cancels
+        it wants the request to be made.
         """
         model = self._world.model()
         settings = self._settings(model)
@@ -178,13 +179,16 @@ class CompactionControl:
         tokens = self._room.tokens()
         if tokens <= model.context_window:
             return ""
-        if self._tried_leaf_id != self._world.journal().tree.leaf_id:
-            outcome = await self._try(tokens, model, settings)
-            if outcome.kind in ("failed", "cancelled"):
-                return ""
-            if self._room.tokens() <= model.context_window:
-                return ""
+        tried = self._tried
+        if tried is None or tried[0] != self._world.journal().tree.leaf_id:
+            await self._try(tokens, model, settings)
+            tried = self._tried
+        kind = tried[1] if tried is not None else "nothing"
+        if kind == "cancelled" or self._room.tokens() <= model.context_window:
+            return ""
         why = "The next request would be longer than the window"
+        if kind == "failed":
+            return self._room.not_compacted(model, why)
         return self._room.no_room(model, reserve_tokens_of(settings, model), why)
 
     async def _try(
@@ -193,13 +197,11 @@ class CompactionControl:
         model: Model,
         settings: CompactionSettings,
         coming: tuple[Draft, ...] = (),
-    ) -> CompactionOutcome:
+    ) -> None:
         outcome = await self._run(CompactRequest("threshold"))
         if self._world.model() == model:
             self._learn(outcome, tokens, model, settings, coming)
-        if outcome.kind not in ("failed", "cancelled"):
-            self._tried_leaf_id = self._world.journal().tree.leaf_id
-        return outcome
+        self._tried = self._world.journal().tree.leaf_id, outcome.kind
 
     def _settings(self, model: Model) -> CompactionSettings | None:
         """The settings of the model; what was learnt under others is forgotten."""
@@ -236,7 +238,10 @@ class CompactionControl:
             self._auto.rest(tokens)
         else:
             self._auto.found_nothing(tokens)
-            if not self._told_no_room and model.context_window // 2 < tokens <= model.context_window:
+            if (
+                not self._told_no_room
+                and model.context_window // 2 < tokens <= model.context_window
+            ):
                 self._told_no_room = True
                 self._tell_no_room(model, settings, "The context is nearly full", coming)
 
@@ -309,6 +314,20 @@ class CompactionControl:
 
     # ------------------------------------------------------------ after an overflow
 
+    def believes_window(self, window_tokens: int) -> bool:
+        """Whether a window a refusal named is news, and nothing speaks against it."""
+        window = self._world.model().context_window
+        reply = self._room.reply_tokens() or 0
+        return max(_LEAST_WINDOW_TOKENS, reply) <= window_tokens < window
+
+    @property
+    def fits(self) -> bool:
+        """Whether the context is under the limit from which a compaction is due."""
+        model = self._world.model()
+        settings = self._settings(model) or CompactionSettings()
+        limit = model.context_window - reserve_tokens_of(settings, model)
+        return self._room.tokens() <= limit
+
     async def recover(self, why: str) -> bool:
         """Compact because a request was refused as too long or an answer was cut early.
 
@@ -366,5 +385,7 @@ def _tokens_after(outcome: CompactionOutcome) -> int:
     return outcome.result.estimated_tokens_after if outcome.result is not None else 0
 
 
-RESTS = " Automatic compaction rests until the next prompt, another model or /compact."
+_LEAST_WINDOW_TOKENS = 1024
+"""No model of today has less; a smaller number in a refusal means something else."""
 
+RESTS = " Automatic compaction rests until the next prompt, another model or /compact."

@@ -28,6 +28,7 @@ from pi_tui.core.messages import (
     Usage,
 )
 from pi_tui.core.models import Model
+from pi_tui.core.numbers import counted_tokens
 from pi_tui.core.projection import project
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.tokens import compact_json, estimate_context, sent_tokens
@@ -46,7 +47,10 @@ class CompactionFacts(Struct, frozen=True):
 
 
 class EntryMaker:
-    """Makes the entry of one compaction; `path` is what was summarised, root to leaf."""
+    """Makes the entry of one compaction; `path` is what was summarised, root to leaf.
+
+    `coming_tokens`: what the next prompt adds to the stored system prompt and tools.
+    """
 
     def __init__(
         self,
@@ -54,7 +58,9 @@ class EntryMaker:
         path: list[Entry],
         journal: Journal,
         estimator: TokenEstimator,
+        coming_tokens: int = 0,
     ) -> None:
+        self._coming_tokens = coming_tokens
         self._prepared = prepared
         self._path = path
         self._journal = journal
@@ -102,7 +108,8 @@ class EntryMaker:
     def tokens_after(self, entry: CompactionEntry) -> int:
         """The estimated context with the entry."""
         path = [*self._path, entry]
-        return estimate_context(path, project(path), self._estimator).tokens
+        estimate = estimate_context(path, project(path), self._estimator)
+        return estimate.tokens + self._coming_tokens
 
     def _build(
         self,
@@ -165,9 +172,9 @@ def check_smaller(made_tokens: int, replaced_tokens: int) -> None:
     """Raise CompactionError for a summary that is not smaller than what it would replace."""
     if made_tokens >= replaced_tokens:
         raise CompactionError(
-            f"The summary (about {made_tokens:,} tokens) is not smaller than what it would replace "
-            f"(about {replaced_tokens:,} tokens), so it was not stored. Nothing was changed. "
-            "/compact --keep N with a smaller N summarises more."
+            f"The summary (about {counted_tokens(made_tokens)}) is not smaller than what it would "
+            f"replace (about {counted_tokens(replaced_tokens)}), so it was not stored.",
+            hint="Nothing was changed. /compact --keep N with a smaller N summarises more.",
         )
 
 

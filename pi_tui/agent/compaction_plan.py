@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, structs
 
 from pi_tui.agent.compaction_entry import replaced_tokens, summary_tokens
+from pi_tui.agent.context import ComingSystem
+from pi_tui.core.compaction.cut import is_unsent
 from pi_tui.core.compaction.parts import fitting_keep_tokens
 from pi_tui.core.compaction.prepare import (
     AlreadyCompacted,
@@ -18,14 +20,21 @@ from pi_tui.core.compaction.prepare import (
     prepare_compaction,
 )
 from pi_tui.core.entries import Entry, head_of
-from pi_tui.core.errors import PiTuiError
+from pi_tui.core.errors import CompactionError, ModelError, PiTuiError, SettingsError
 from pi_tui.core.events import CompactionReason, CompactionResult
-from pi_tui.core.messages import CompactionSummaryMessage, SystemMessage
+from pi_tui.core.messages import (
+    AssistantMessage,
+    CompactionSummaryMessage,
+    SystemMessage,
+    UserMessage,
+)
+from pi_tui.core.numbers import counted_tokens
 from pi_tui.core.pins import pin_targets, with_pin_partners
-from pi_tui.core.projection import Projected, project
+from pi_tui.core.projection import Projected, Projection, project
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.tokens import estimate_messages, sent_tokens
+from pi_tui.core.tokens import estimate_context, estimate_messages, sent_tokens
 
+OutcomeKind: TypeAlias = Literal["done", "nothing", "already", "cancelled", "failed"]
 Prepared: TypeAlias = CompactionPreparation | AlreadyCompacted | NothingToCompact
 
 
@@ -45,19 +54,27 @@ class CompactRequest(Struct, frozen=True):
 
 
 class CompactionTerms(Struct, frozen=True):
-    """The settings and the window in force when a compaction begins."""
+    """What is in force when a compaction begins; `reserve_tokens` is the reserve for the window."""
 
     settings: CompactionSettings
     window_tokens: int
+    reserve_tokens: int
+    coming_system: ComingSystem = ComingSystem()
+
+    @property
+    def limit_tokens(self) -> int:
+        """Above it a compaction is due."""
+        return max(0, self.window_tokens - self.reserve_tokens)
 
 
 class CompactionOutcome(Struct, frozen=True):
-    """How it ended; `message` is for people and empty for "done".
+    """How it ended; `message` is for people.
 
-    "nothing" and "already" were not told by any event; the others were, by CompactionEnd.
+    "nothing" and "already" were not told by any event; the others were, by CompactionEnd. With
+    "done" it is empty, or says that less was kept than a setting asks for.
     """
 
-    kind: Literal["done", "nothing", "already", "cancelled", "failed"]
+    kind: OutcomeKind
     result: CompactionResult | None = None
     message: str = ""
 
@@ -100,19 +117,24 @@ def decide(
     path: list[Entry], request: CompactRequest, terms: CompactionTerms, estimator: TokenEstimator
 ) -> Prepared:
     projection = project(path)
-    settings = terms.settings
-    keep_tokens = request.keep_tokens
-    if keep_tokens is None:
-        system = projection.system_message
-        keep_tokens = fitting_keep_tokens(
-            settings.keep_recent_tokens,
-            settings.reserve_tokens,
-            terms.window_tokens,
-            estimator.message_tokens(system) if system is not None else 0,
-        )
-    used = structs.replace(settings, keep_recent_tokens=keep_tokens)
+    system = projection.system_message
+    fixed = estimator.message_tokens(system) if system is not None else 0
+    fixed += terms.coming_system.tokens
+    used = structs.replace(terms.settings, keep_recent_tokens=_kept_tokens(request, terms, fixed))
     prepared = prepare_compaction(path, projection, used, estimator, keep_from=request.keep_from)
-    if request.reason == "manual" or not isinstance(prepared, CompactionPreparation):
+    if not isinstance(prepared, CompactionPreparation):
+        return prepared
+    prompt = _unanswered_prompt(projection)
+    if request.reason != "manual" and prompt is not None and _summarises(prepared, prompt):
+        # The request is made again for that prompt, so it must not be summarised where it fits.
+        fits = sent_tokens(prompt.message, estimator) < terms.limit_tokens - fixed
+        kept = prepare_compaction(path, projection, used, estimator, keep_from=prompt.entry_id)
+        if fits and isinstance(kept, CompactionPreparation):
+            prepared = kept
+    reported = estimate_context(path, projection, estimator).usage_entry_id is not None
+    before = prepared.tokens_before + terms.coming_system.beyond(reported=reported)
+    prepared = structs.replace(prepared, tokens_before=before)
+    if request.reason == "manual":
         return prepared
     headings = structs.replace(prepared, previous_summary=None).merge(
         "" if prepared.history else None, "" if prepared.is_split_turn else None
@@ -122,9 +144,58 @@ def decide(
     return prepared
 
 
+def _kept_tokens(request: CompactRequest, terms: CompactionTerms, fixed_tokens: int) -> int:
+    """How much is kept: what was asked for, else the setting where that can help at all.
+
+    On request a number that somebody set is taken as it is. The built-in one was chosen by nobody,
+    and automatic compactions are made to get under the limit.
+    """
+    if request.keep_tokens is not None:
+        return request.keep_tokens
+    keep = terms.settings.keep_recent_tokens
+    if request.reason == "manual" and keep != _DEFAULT_KEEP_TOKENS:
+        return keep
+    return fitting_keep_tokens(keep, terms.reserve_tokens, terms.window_tokens, fixed_tokens)
+
+
+_DEFAULT_KEEP_TOKENS = CompactionSettings().keep_recent_tokens
+
+
+def kept_less(prepared: CompactionPreparation, terms: CompactionTerms) -> str:
+    """What to say when less was kept than somebody's setting asks for; "" otherwise."""
+    asked, used = terms.settings.keep_recent_tokens, prepared.settings.keep_recent_tokens
+    if used >= asked or asked == _DEFAULT_KEEP_TOKENS:
+        return ""
+    return (
+        f"about {counted_tokens(used)} of the newest messages were kept instead of the {asked:,} "
+        "of compaction.keepRecentTokens: with so much the context would have stayed above its "
+        f"limit of {counted_tokens(terms.limit_tokens)}"
+    )
+
+
+def _unanswered_prompt(projection: Projection) -> Projected | None:
+    """The newest message, when it is one of the user; failed answers are not sent and not seen."""
+    for projected in reversed(projection.messages):
+        message = projected.message
+        if isinstance(message, SystemMessage) or is_unsent(message):
+            continue
+        if isinstance(message, AssistantMessage) and message.stop_reason in ("error", "aborted"):
+            continue
+        return projected if isinstance(message, UserMessage) else None
+    return None
+
+
+def _summarises(prepared: CompactionPreparation, projected: Projected) -> bool:
+    return projected in (*prepared.history, *prepared.turn_prefix)
+
+
 def preview_of(
-    prepared: CompactionPreparation, path: list[Entry], estimator: TokenEstimator
+    prepared: CompactionPreparation,
+    path: list[Entry],
+    estimator: TokenEstimator,
+    coming_tokens: int = 0,
 ) -> CompactionPreview:
+    """`coming_tokens`: what the next prompt adds to the stored system prompt and tools."""
     summarised = (*prepared.history, *prepared.turn_prefix)
     # What would be sent, but for the text of the summary.
     marker = compaction_entry(prepared, "", entry_id="preview", parent_id=None, timestamp="")
@@ -140,7 +211,7 @@ def preview_of(
         first_kept_entry_id=prepared.first_kept_entry_id,
         is_split_turn=prepared.is_split_turn,
         tokens_before=prepared.tokens_before,
-        tokens_kept=estimate_messages(left, estimator),
+        tokens_kept=estimate_messages(left, estimator) + coming_tokens,
         read_files=prepared.files.read_files,
         modified_files=prepared.files.modified_files,
         pins=_kept_pins(path, left, estimator),
@@ -175,14 +246,30 @@ NOT_RECOVERED = (
 
 
 def failure_text(request: CompactRequest, error: PiTuiError) -> str:
-    """What to tell of a compaction that failed.
+    """What to tell of a compaction that failed: what happened, what is safe, what to do.
 
-    In a recovery that is all there is to tell: what happened, what is safe, what to do.
+    In a recovery that is all there is to tell.
     """
-    if not request.why:
-        return error.text
-    cause = PiTuiError(f"{error.message[:1].upper()}{error.message[1:]}", hint=NOT_RECOVERED).text
-    return f"{request.why}, and compacting to make room failed. {cause}"
+    message = f"{error.message[:1].upper()}{error.message[1:]}"
+    if request.why:
+        cause = PiTuiError(message, hint=NOT_RECOVERED).text
+        return f"{request.why}, and compacting to make room failed. {cause}"
+    if isinstance(error, CompactionError):
+        return error.text if error.hint else PiTuiError(message, hint=NOTHING_CHANGED).text
+    hint = error.hint
+    if isinstance(error, ModelError):
+        hint = (
+            f"{NOTHING_CHANGED} {hint or ''} Choose another model with /model or in the setting "
+            "compaction.model, or take that setting out, then try again."
+        ).replace("  ", " ")
+    elif isinstance(error, SettingsError):
+        hint = f"{NOTHING_CHANGED} {hint or 'Correct the setting, then try again.'}"
+    else:
+        hint = f"{NOTHING_CHANGED} {hint or 'Try again.'}"
+    return f"The context was not compacted. {PiTuiError(message, hint=hint).text}"
+
+
+NOTHING_CHANGED = "Nothing was changed."
 
 
 def refusal_of(prepared: AlreadyCompacted | NothingToCompact) -> CompactionOutcome:

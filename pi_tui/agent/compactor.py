@@ -25,6 +25,7 @@ from pi_tui.agent.compaction_plan import (
     Prepared,
     decide,
     failure_text,
+    kept_less,
     preview_of,
     refusal_of,
 )
@@ -51,6 +52,7 @@ from pi_tui.core.events import (
     CompactionProgress,
     CompactionResult,
     CompactionStart,
+    Notice,
 )
 from pi_tui.core.protocols import TokenEstimator
 
@@ -64,6 +66,10 @@ __all__ = [
 ]
 
 CANCELLED = "compaction cancelled; nothing was changed"
+AFTER_A_FAULT = (
+    "Nothing was changed and the conversation goes on. That is a fault of the program: try again, "
+    "or go on in a new session with /new."
+)
 CANCELLED_BY_EXTENSION = "an extension cancelled the compaction; nothing was changed"
 
 
@@ -84,6 +90,7 @@ class Compactor:
         self._estimator = estimator
         self.unstored: list[CompactionRecord] = []
         """Cancelled ones, and failures of which no entry could be stored."""
+        self._told_less: set[str] = set()
 
     async def prepare(
         self, request: CompactRequest, terms: CompactionTerms, journal: Journal
@@ -104,7 +111,10 @@ class Compactor:
         path, prepared = await self.prepare(request, terms, journal)
         if not isinstance(prepared, CompactionPreparation):
             return refusal_of(prepared)
-        return await count_in_thread(self._estimator, lambda lent: preview_of(prepared, path, lent))
+        coming = terms.coming_system.tokens
+        return await count_in_thread(
+            self._estimator, lambda lent: preview_of(prepared, path, lent, coming)
+        )
 
     async def compact(
         self,
@@ -116,6 +126,7 @@ class Compactor:
     ) -> CompactionOutcome:
         """Do it, and tell everybody how it went. Raises nothing for failures."""
         work = _Work(request, asker, journal, signals)
+        work.coming_tokens = terms.coming_system.tokens
         try:
             work.path, prepared = await signals.work.guard(self.prepare(request, terms, journal))
             if not isinstance(prepared, CompactionPreparation):
@@ -129,9 +140,10 @@ class Compactor:
         except PiTuiError as error:
             return await self._failed(work, error)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
-            internal = CompactionError(f"internal error: {type(error).__name__}: {error}")
-            return await self._failed(work, internal)
-        return await self._done(work, entry)
+            told = self._bus.fault_words(error)
+            return await self._failed(work, CompactionError(told, hint=AFTER_A_FAULT))
+        less = kept_less(prepared, terms) if request.reason != "manual" else ""
+        return await self._done(work, entry, less)
 
     async def refuse(
         self, request: CompactRequest, error: PiTuiError, journal: Journal
@@ -151,7 +163,7 @@ class Compactor:
         self, work: _Work, prepared: CompactionPreparation, terms: CompactionTerms
     ) -> CompactionEntry:
         made = await work.signals.work.guard(self._ask_hooks(work, prepared))
-        maker = EntryMaker(prepared, work.path, work.journal, self._estimator)
+        maker = self._maker(work)
         if made is not None:
             work.from_hook = True
             return maker.from_hook(made)
@@ -181,6 +193,11 @@ class Compactor:
             duration_ms=work.elapsed_ms(),
         )
         return maker.from_summary(facts)
+
+    def _maker(self, work: _Work) -> EntryMaker:
+        return EntryMaker(
+            work.preparation, work.path, work.journal, self._estimator, work.coming_tokens
+        )
 
     async def _ask_hooks(self, work: _Work, prepared: CompactionPreparation) -> HookSummary | None:
         if not self._hooks.listens(SessionBeforeCompact):
@@ -216,23 +233,23 @@ class Compactor:
         tree = work.journal.tree
         if work.path and work.path[-1].id not in tree.path_ids():
             raise CompactionError(
-                "The conversation moved to another branch meanwhile, so the summary was not "
-                "stored. Nothing was changed."
+                "The conversation moved to another branch meanwhile, so the summary was not stored."
             )
         try:
             work.journal.append_or_fail(entry)
         except StorageError as error:
             work.disk_refused = True
             raise CompactionError(
-                f"The summary could not be saved, so the context is as it was. {error.text}"
+                f"The summary could not be saved, so the context is as it was. {error.text}",
+                hint="The conversation goes on; try again when that is mended.",
             ) from error
 
     # ------------------------------------------------------------ how it ended
 
-    async def _done(self, work: _Work, entry: CompactionEntry) -> CompactionOutcome:
+    async def _done(self, work: _Work, entry: CompactionEntry, less: str) -> CompactionOutcome:
         request = work.request
         details = entry.details if isinstance(entry.details, dict) else {}
-        maker = EntryMaker(work.preparation, work.path, work.journal, self._estimator)
+        maker = self._maker(work)
         after = details.get("estimatedTokensAfter")
         result = CompactionResult(
             summary=entry.summary,
@@ -256,9 +273,14 @@ class Compactor:
                 tokens_before=entry.tokens_before,
                 duration_ms=result.duration_ms,
                 retries=result.retries,
+                parts=result.parts,
+                usage=result.usage,
             )
         )
-        return CompactionOutcome("done", result)
+        if less and less not in self._told_less:
+            self._told_less.add(less)
+            self._bus.emit(Notice("info", less))
+        return CompactionOutcome("done", result, message=less)
 
     async def _cancelled(self, work: _Work) -> CompactionOutcome:
         message = CANCELLED_BY_EXTENSION if work.from_hook else CANCELLED
@@ -296,6 +318,8 @@ class Compactor:
                 tokens_before=work.tokens_before,
                 duration_ms=work.elapsed_ms(),
                 retries=work.tally.retries,
+                parts=work.tally.parts,
+                usage=work.tally.usage,
             )
         )
         told = SessionCompactFailed(
@@ -333,6 +357,7 @@ class _Work:
         self.signals = signals
         self.path: list[Entry] = []
         self.prepared: CompactionPreparation | None = None
+        self.coming_tokens = 0
         self.tally = SummaryTally()
         self.from_hook = False
         self.began = False

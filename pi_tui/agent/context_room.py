@@ -20,6 +20,7 @@ from pi_tui.core.numbers import counted_tokens
 from pi_tui.core.projection import Projected, project
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.tokens import ContextEstimate, estimate_messages
+from pi_tui.core.tree import SessionTree
 
 _MOST_TOKENS_A_CHAR = 4
 _MOST_TOKENS_AN_IMAGE = 5_000
@@ -35,14 +36,25 @@ class ContextRoom:
         self._journal = journal
         self._context = context
         self._estimator = estimator
+        self._known: tuple[SessionTree, str | None, int, ContextEstimate] | None = None
 
     def coming_system(self) -> ComingSystem:
         """What the next prompt adds to the stored system prompt and tools."""
         return self._context.coming_system(self._estimator)
 
     def estimate(self) -> ContextEstimate:
-        """The context at the leaf, as it is stored."""
-        return estimate_leaf_context(self._journal().tree, self._estimator)
+        """The context at the leaf, as it is stored; counted again when something was appended."""
+        tree = self._journal().tree
+        known = self._known
+        if known is None or known[:3] != (tree, tree.leaf_id, len(tree)):
+            found = estimate_leaf_context(tree, self._estimator)
+            known = self._known = (tree, tree.leaf_id, len(tree), found)
+        return known[3]
+
+    def reply_tokens(self) -> int | None:
+        """What the newest reply reported; None when the context has changed otherwise since."""
+        estimate = self.estimate()
+        return estimate.usage_tokens if estimate.usage_entry_id is not None else None
 
     def tokens(self, drafts: Sequence[Draft] = (), *, new_prompt: bool = False) -> int:
         """The next request with these drafts.
@@ -94,7 +106,7 @@ class ContextRoom:
     def no_help(self, model: Model, reserve_tokens: int) -> str:
         """A compaction did not bring the context under the limit."""
         fixed, kept = self.sizes()
-        limit = model.context_window - reserve_tokens
+        limit = max(0, model.context_window - reserve_tokens)
         return (
             f"compaction did not bring the context under the limit of {counted_tokens(limit)}: "
             f"system prompt and tools take about {fixed:,}, kept messages about {kept:,}. A larger "
@@ -114,6 +126,15 @@ class ContextRoom:
             f" of {model.full_name} the system prompt and tools take about {fixed:,}, the messages "
             f"about {kept:,}{of_them}, and {reserve_tokens:,} are reserved. Nothing is lost. Use a "
             "larger model, fewer tools (--tools), or go back to an earlier point with /tree."
+        )
+
+    def not_compacted(self, model: Model, why: str) -> str:
+        """The compaction that would have made room failed, which was told by itself."""
+        return (
+            f"{why}: about {self.tokens():,} of the {counted_tokens(model.context_window)} of "
+            f"{model.full_name}, and the compaction failed, so it was not sent. Nothing is lost. "
+            "When /compact works again, a message such as `go on` makes the request; so does a "
+            "larger model (/model)."
         )
 
 

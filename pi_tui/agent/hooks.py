@@ -164,7 +164,7 @@ class HookRunner:
             answer = handler(payload)
             return await answer if inspect.isawaitable(answer) else answer
         except Exception as error:  # noqa: BLE001 - an extension's fault must not end the run
-            self._report(name, f"{type(error).__name__}: {error}")
+            self._report(name, self._bus.fault_details(error))
             return None
 
     def _report(self, name: str, why: str) -> None:

@@ -151,10 +151,12 @@ class Journal:
         if self._unsaved:
             return
         self._unsaved = True
+        hint = f"{error.hint} " if error.hint else ""
         self._bus.emit(
             Notice(
                 "error",
-                f"NOT SAVED: {error.text} The conversation is kept in memory and is "
-                "written as soon as that works; do not quit before.",
+                f"NOT SAVED: {(error.reason or error.message).rstrip('.')}. {hint}The conversation "
+                "goes on in memory and is written as soon as that works; when the program ends "
+                "before, it is saved to another place.",
             )
         )

@@ -84,7 +84,7 @@ def save_and_close(store: SessionStore, rescue_directory: str) -> list[str]:
     try:
         store.close()
     except StorageError as error:
-        told.append(f"LOST: {error.text}")
+        told.append(_lost(error, store.pending))
     return told
 
 
@@ -108,8 +108,7 @@ def rescue(store: SessionStore, rescue_directory: str, limit_s: float) -> list[s
         thread.start()
         thread.join(limit_s)
         if thread.is_alive():
-            entries = "1 entry" if waiting == 1 else f"{waiting} entries"
-            return [f"LOST: {entries} could not be saved in the time that was left"]
+            return [f"LOST: {_entries(waiting)} could not be saved in the time that was left"]
     if not told and _is_below(store.path, rescue_directory):
         # The orderly end came so far, but can no longer tell.
         return [f"The whole session was saved to {store.path}."]
@@ -125,11 +124,27 @@ def _save_waiting(store: SessionStore, rescue_directory: str) -> list[str]:
         store.flush()
         return []
     except StorageError as error:
-        why = error.text
+        refused = error
     if not rescue_directory:
-        return [why]
+        return [refused.text]
     try:
-        store.relocate(rescue_directory)
+        missing = store.relocate(rescue_directory)
     except StorageError as error:
-        return [why, error.text]
-    return [f"{why} The whole session was saved to {store.path} instead."]
+        return [refused.text, error.text]
+    why = refused.reason or refused.message.rstrip(".")
+    return [
+        f"The session could not be written to its file: {why}. The whole session was saved to "
+        f"{store.path} instead; --session with that path opens it.",
+        *missing,
+    ]
+
+
+def _lost(error: StorageError, waiting: int) -> str:
+    """The words for entries that end with the program, so without what could still be done."""
+    if not error.reason:
+        return f"LOST: {error.text}"
+    return f"LOST: {_entries(waiting)} could not be written anywhere: {error.reason}"
+
+
+def _entries(number: int) -> str:
+    return "1 entry" if number == 1 else f"{number} entries"

@@ -43,6 +43,7 @@ class RunOutcome(Struct, frozen=True):
     """How a run ended. `answered`: at least one answer was good; `last_…` are of the last answer.
 
     `model` is the one that was asked last; the session may have switched to another meanwhile.
+    `not_sent`: the error is not the provider's, the last request was surely too long to be sent.
     `agent_end` was not emitted yet: whoever decides about a retry emits it (see `end_run`).
     """
 
@@ -53,6 +54,7 @@ class RunOutcome(Struct, frozen=True):
     last_entry_id: str | None
     last_answer: AssistantMessage
     model: Model
+    not_sent: bool = False
 
 
 class RunLoop:
@@ -68,6 +70,7 @@ class RunLoop:
         queues: MessageQueues,
         at_safe_point: Callable[[], None],
         before_next_turn: Callable[[tuple[Draft, ...]], Awaitable[None]],
+        refuse_hopeless: Callable[[], Awaitable[str]],
     ) -> None:
         self._bus = bus
         self._answerer = answerer
@@ -76,6 +79,7 @@ class RunLoop:
         self._queues = queues
         self._at_safe_point = at_safe_point
         self._before_next_turn = before_next_turn
+        self._refuse_hopeless = refuse_hopeless
 
     async def run(
         self,
@@ -123,11 +127,17 @@ class RunLoop:
                 last_entry_id=answer.entry_id,
                 last_answer=answer.message,
                 model=model,
+                not_sent=answer.not_sent,
             )
 
     async def _ask(
         self, model: Model, journal: Journal, settings: RunSettings, signal: AbortSignal
     ) -> Answer:
+        refusal = await self._refuse_hopeless()
+        if signal.is_set:
+            return self._answerer.stopped(model, journal)
+        if refusal:
+            return self._answerer.refused(model, journal, refusal)
         prepared = self._context.prepare(model, settings.thinking_level, settings.session_id)
         if prepared.news:
             self._bus.emit(Notice("warning", prepared.news))

@@ -186,7 +186,7 @@ class Navigator:
             self._refuse(move)
             move.target_id = self._place(move.journal, move.request.target_id)
         except PiTuiError as error:
-            return self._ended(None, "failed", _words(error))
+            return self._ended(None, "failed", self._words(error))
         if move.target_id == move.journal.tree.leaf_id:
             return self._ended(None, "already-there", ALREADY_THERE)
         self._move = move
@@ -218,7 +218,7 @@ class Navigator:
             message = CANCELLED_BY_EXTENSION if move.refused else CANCELLED
             outcome = self._ended(move, "cancelled", message)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
-            outcome = self._ended(move, "failed", _words(error))
+            outcome = self._ended(move, "failed", self._words(error))
         finally:
             self._finish(move, moved=outcome is not None and outcome.kind == "moved")
         if not move.delivers:
@@ -353,7 +353,7 @@ class Navigator:
             self._tell_end(move, aborted=True)
             raise
         except Exception as error:
-            self._tell_end(move, error_message=_words(error))
+            self._tell_end(move, error_message=self._words(error))
             raise
         self._tell_end(move, entry_id=entry.id)
         return entry
@@ -379,7 +379,7 @@ class Navigator:
             journal.append_elsewhere(entry)
         except StorageError as error:
             raise CompactionError(
-                f"The summary could not be saved, so you are where you were. {_words(error)}"
+                f"The summary could not be saved, so you are where you were. {self._words(error)}"
             ) from error
         move.committed = True
         return entry
@@ -446,8 +446,5 @@ class Navigator:
             taken_back=() if move is None else move.taken_back,
         )
 
-
-def _words(error: Exception) -> str:
-    if isinstance(error, PiTuiError):
-        return error.text
-    return f"internal error: {type(error).__name__}: {error}"
+    def _words(self, error: Exception) -> str:
+        return error.text if isinstance(error, PiTuiError) else self._bus.fault_words(error)

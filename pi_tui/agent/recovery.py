@@ -71,12 +71,14 @@ def plan_recovery(
     limits: RequestLimits,
     *,
     compacted: bool,
+    may_compact: bool = True,
 ) -> Step:
     """What to do about a run. `attempts_made`: retries since the last success.
 
-    `compacted`: the one compact-and-retry of this prompt was used.
+    `compacted`: the one compact-and-retry of this prompt was used. `may_compact` False: the user
+    turned automatic compaction off.
     """
-    if outcome.aborted:
+    if outcome.aborted or outcome.not_sent:
         return GiveUp()
     error, model = outcome.error, outcome.model
     if error is None:
@@ -84,11 +86,13 @@ def plan_recovery(
             return GiveUp()
         if compacted:
             return GiveUp("the answer was cut again after a compaction; nothing more is tried.")
-        return CompactAndRetry("The answer was cut before the model's own limit")
+        return _compact_and_retry("The answer was cut before the model's own limit", may_compact)
     if error.kind == ErrorKind.OVERFLOW:
         if compacted:
             return GiveUp(STILL_TOO_LONG)
-        return CompactAndRetry(f"The conversation is too long for {model.full_name}")
+        return _compact_and_retry(
+            f"The conversation is too long for {model.full_name}", may_compact
+        )
     if error.kind == ErrorKind.BAD_SIGNATURE and model.full_name not in limits.without_thinking:
         return SendLess("thinking")
     too_large = error.kind == ErrorKind.PAYLOAD_TOO_LARGE
@@ -96,6 +100,18 @@ def plan_recovery(
         return SendLess("images")
     wait = plan_wait(error, attempts_made, policy)
     return wait or GiveUp(too_long_a_wait(error, attempts_made, policy))
+
+
+def _compact_and_retry(why: str, may_compact: bool) -> Step:
+    if may_compact:
+        return CompactAndRetry(why)
+    return GiveUp(f"{why}, and automatic compaction is off (compaction.enabled). {BY_HAND}")
+
+
+BY_HAND = (
+    "Nothing is lost and nothing was changed: /compact makes room, then a message such as `go on` "
+    "makes the request again."
+)
 
 
 def cut_early(answer: AssistantMessage, model: Model, limits: RequestLimits) -> bool:
@@ -157,16 +173,21 @@ class Recovery:
             if outcome.answered and attempts:
                 self._bus.emit(AutoRetryEnd(True, attempts))
                 attempts = 0
-            self._learn_limit(outcome.error, outcome.model)
+            learnt = self._learn_limit(outcome.error, outcome.model)
             step = plan_recovery(
-                outcome, attempts, self._policy(), self._limits(), compacted=compacted
+                outcome,
+                attempts,
+                self._policy(),
+                self._limits(),
+                compacted=compacted,
+                may_compact=self._compaction.automatic,
             )
             self._loop.end_run(outcome, will_retry=not isinstance(step, GiveUp))
             if isinstance(step, SendLess):
                 self._send_less(step, outcome.model)
             elif isinstance(step, CompactAndRetry):
                 compacted = True
-                if not await self._compact(step, outcome, journal, signal):
+                if not await self._compact(step, outcome, journal, signal, learnt=learnt):
                     return Settled(outcome, deliver=not signal.is_set)
             elif isinstance(step, WaitAndRetry):
                 attempts += 1
@@ -176,10 +197,25 @@ class Recovery:
                 self._give_up(step, attempts, outcome)
                 return Settled(outcome, deliver=not outcome.aborted and outcome.error is None)
 
-    def _learn_limit(self, error: ProviderError | None, model: Model) -> None:
-        if error is not None and error.kind == ErrorKind.BAD_REQUEST and error.limit_tokens:
-            # The server named its own output limit: the next request keeps to it.
-            self._limits().max_output_tokens[model.full_name] = error.limit_tokens
+    def _learn_limit(self, error: ProviderError | None, model: Model) -> bool:
+        """Keep to a limit the server named from now on; True when that is a window."""
+        if error is None or not error.limit_tokens:
+            return False
+        limit = error.limit_tokens
+        if error.kind == ErrorKind.BAD_REQUEST:
+            self._limits().max_output_tokens[model.full_name] = limit
+        if error.kind != ErrorKind.OVERFLOW or not self._compaction.believes_window(limit):
+            return False
+        self._limits().learn_window(model, limit)
+        self._bus.emit(
+            Notice(
+                "warning",
+                f"{model.full_name} takes {limit:,} tokens in a request, not the "
+                f"{model.context_window:,} of its contextWindow; this session keeps to that. "
+                "A contextWindow in models.json makes it last.",
+            )
+        )
+        return True
 
     def _give_up(self, step: GiveUp, attempts: int, outcome: RunOutcome) -> None:
         if step.advice:
@@ -195,8 +231,22 @@ class Recovery:
         self._bus.emit(Notice("warning", told))
 
     async def _compact(
-        self, step: CompactAndRetry, outcome: RunOutcome, journal: Journal, signal: AbortSignal
+        self,
+        step: CompactAndRetry,
+        outcome: RunOutcome,
+        journal: Journal,
+        signal: AbortSignal,
+        *,
+        learnt: bool,
     ) -> bool:
+        """Make room and say whether to try again.
+
+        `learnt`: the window was not known before, so a smaller output limit may be all it needs.
+        """
+        if learnt and self._compaction.fits:
+            self._bus.emit(Notice("info", f"{step.why}; trying once more with a shorter answer"))
+            journal.omit(outcome.last_entry_id)
+            return not signal.is_set
         self._bus.emit(Notice("info", f"{step.why}; compacting, then trying once more"))
         journal.omit(outcome.last_entry_id)
         return await self._compaction.recover(step.why) and not signal.is_set

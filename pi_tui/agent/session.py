@@ -18,7 +18,6 @@ from pi_tui.agent.bus import EventBus, Listener
 from pi_tui.agent.compaction_plan import CompactionOutcome, CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import CompactionRecord, in_order_of_time
 from pi_tui.agent.context import ContextBuilder
-from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.hooks import HookRunner
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.leaving import LeavingGate, rescue
@@ -29,6 +28,7 @@ from pi_tui.agent.pinning import branch_pins, pin_target
 from pi_tui.agent.queues import Delivery, Draft, MessageQueues
 from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.switching import HeldSession, ReplaceReason, Switching, open_journal
+from pi_tui.core.entries import Entry
 from pi_tui.core.errors import StorageError, UsageError
 from pi_tui.core.events import (
     Activity,
@@ -62,7 +62,7 @@ class AgentSession:
 
     def __init__(self, world: AgentWorld, opened: OpenedSession, settings: AgentSettings) -> None:
         self._world = world
-        self._bus = EventBus()
+        self._bus = EventBus(world.secrets)
         self._activity: Activity = "idle"
         journal = open_journal(opened, world, self._bus)
         self._held = HeldSession(journal, settings.model, settings.thinking_level)
@@ -181,11 +181,16 @@ class AgentSession:
     ) -> Literal["started", "queued", "refused"]:
         """Start a run with the message, or queue it while the agent works.
 
-        "refused": the session is for reading only, or is being left; a notice says so.
+        "refused": the session is for reading only or is being left, or no request of the model has
+        room for the message; a notice says so.
         """
         if self._tell_refusal():
             return "refused"
         draft = Draft(text, tuple(images))
+        too_large = self._too_large(draft)
+        if too_large:
+            self.tell("error", too_large)
+            return "refused"
         if self._worker.stopping:
             self._worker.send_after_stop(draft)
             return "queued"
@@ -204,13 +209,17 @@ class AgentSession:
     async def prompt(self, text: str, images: Sequence[ImageContent] = ()) -> RunOutcome | None:
         """Run a message until the agent settles.
 
-        Raises UsageError while another run is on, or when the session is for reading only or is
-        being left.
+        Raises UsageError while another run is on, when the session is for reading only or is being
+        left, and when no request of the model has room for the message.
         """
         self._refuse_work()
         if self._is_working():
             raise UsageError("the agent is working; wait until it settles or use steer")
-        return await asyncio.shield(self._worker.start((Draft(text, tuple(images)),)))
+        draft = Draft(text, tuple(images))
+        too_large = self._too_large(draft)
+        if too_large:
+            raise UsageError(too_large)
+        return await asyncio.shield(self._worker.start((draft,)))
 
     def abort(self) -> bool:
         """Stop what runs now, one thing at a time.
@@ -234,6 +243,9 @@ class AgentSession:
     async def wait_idle(self) -> None:
         """Wait until neither the agent nor a user command runs."""
         await self._switching.wait_idle()
+
+    def _too_large(self, draft: Draft) -> str:
+        return self._parts.room.too_large(draft, self._context.limits.within(self.model))
 
     def _is_working(self) -> bool:
         return self._switching.working
@@ -377,7 +389,7 @@ class AgentSession:
 
     def stats(self) -> SessionStats:
         """Totals of what was counted so far; see `count_stored`."""
-        return self._held.numbers.stats()
+        return self._held.numbers.stats(self._compaction.unstored_records)
 
     async def count_stored(self, *, gently: bool = False) -> None:
         """Add what the stored entries used, in a thread; new entries are counted as they come.
@@ -393,12 +405,16 @@ class AgentSession:
 
     def context_usage(self) -> ContextUsage:
         """How full the model's window is with the current path."""
-        estimate = estimate_leaf_context(self.tree, self._world.estimator)
+        room = self._parts.room
         return ContextUsage(
-            tokens=estimate.tokens,
-            window=self.model.context_window,
-            estimated=estimate.usage_entry_id is None,
+            tokens=room.tokens(new_prompt=room.reply_tokens() is None),
+            window=self._context.limits.within(self.model).context_window,
+            estimated=room.reply_tokens() is None,
         )
+
+    def coming_context(self, path: Sequence[Entry]) -> list[Entry]:
+        """A path with the system prompt and tools the next prompt would be sent with."""
+        return self._context.with_coming_system(path)
 
     # ------------------------------------------------------------ life
 

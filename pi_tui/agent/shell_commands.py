@@ -92,7 +92,7 @@ class ShellCommands:
         except asyncio.CancelledError:
             outcome = ShellOutcome(output="", exit_code=None, cancelled=True)
         except Exception as error:  # noqa: BLE001 - what was begun must end, for people and the file
-            words = f"internal error: {type(error).__name__}: {error}"
+            words = self._bus.fault_words(error)
             self._bus.emit(Notice("error", f"the command could not be run ({words})"))
             outcome = ShellOutcome(output=words, exit_code=None)
         path = outcome.full_output_path

@@ -38,6 +38,7 @@ from pi_tui.core.events import (
 )
 from pi_tui.core.messages import AssistantMessage, Message, ThinkingLevel, Usage, UserMessage
 from pi_tui.core.models import Model, price
+from pi_tui.core.numbers import counted_tokens
 from pi_tui.core.protocols import Clock, ModelRequest, ModelSource
 from pi_tui.core.streaming import MessageBuilder, TextDelta, ThinkingDelta
 
@@ -263,8 +264,8 @@ class _Asking:
         self.room = summary_room(asker.model, owner.output_limit(asker.model))
         if self.room.too_small:
             raise CompactionError(
-                f"The window of {asker.model.full_name} ({asker.model.context_window:,} tokens) is "
-                "too small to summarise in.",
+                f"The window of {asker.model.full_name} "
+                f"({counted_tokens(asker.model.context_window)}) is too small to summarise in.",
                 hint=WAY_OUT,
             )
 
@@ -303,9 +304,13 @@ class _Asking:
                 self._owner.retries_finished(self._asker.source, success=success)
 
     def failure(self, error: ProviderError) -> CompactionError:
-        """What to tell of the error that `ask` raised last."""
+        """What to tell of the error that `ask` raised last.
+
+        Where trying again is the next step anyway, that is said once, by the way out.
+        """
         why = f" {self._why_ended[0].upper()}{self._why_ended[1:]}" if self._why_ended else ""
-        return CompactionError(f"The summary could not be made: {error.text}{why}", hint=WAY_OUT)
+        said = error.message if error.retryable or error.kind in TOO_LARGE_KINDS else error.text
+        return CompactionError(f"The summary could not be made: {said}{why}", hint=WAY_OUT)
 
     def _request(self, text: str) -> ModelRequest:
         asker, model = self._asker, self._asker.model
@@ -351,7 +356,7 @@ def _checked_text(message: AssistantMessage, request: ModelRequest) -> str:
     if message.tool_calls:
         why = "the model called a tool instead of writing a summary"
     elif message.stop_reason == "length":
-        why = f"it was cut at the output limit of {request.max_tokens or 0:,} tokens"
+        why = f"it was cut at the output limit of {counted_tokens(request.max_tokens or 0)}"
     elif message.stop_reason != "stop":
         why = f"the answer ended with {message.stop_reason!r}"
     elif not text:

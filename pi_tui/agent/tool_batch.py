@@ -117,7 +117,7 @@ class ToolRunner:
             output = ToolOutput(text_content(error.text), is_error=True)
         except Exception as error:  # noqa: BLE001 - a faulty tool must not end the conversation
             output = ToolOutput(
-                text_content(f"The tool {call.name} failed: {type(error).__name__}: {error}"),
+                text_content(f"The tool {call.name} failed: {self._bus.fault_details(error)}"),
                 is_error=True,
             )
         duration_ms = round((journal.clock.monotonic_s() - started_s) * 1000)

@@ -58,6 +58,7 @@ class Worker:
         self._task: asyncio.Task[Any] | None = None
         self._after_stop: list[Draft] = []
         self._stopped_by_user = False
+        self._coming: tuple[tuple[Draft, ...], int] = ((), 0)
 
     @property
     def busy(self) -> bool:
@@ -114,6 +115,7 @@ class Worker:
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(_take_notice)
         return self._task
 
     async def _work(self, drafts: tuple[Draft, ...], signal: AbortSignal) -> RunOutcome | None:
@@ -121,7 +123,8 @@ class Worker:
         try:
             outcome = await self._deliver(drafts, signal)
         except Exception as error:
-            self._bus.emit(Notice("error", f"internal error: {type(error).__name__}: {error}"))
+            self._bus.emit(Notice("error", self._bus.fault_words(error)))
+            self._keep_unsent()
             raise
         finally:
             self._settle(aborted=outcome is None or outcome.aborted)
@@ -129,12 +132,15 @@ class Worker:
 
     async def _deliver(self, drafts: tuple[Draft, ...], signal: AbortSignal) -> RunOutcome | None:
         outcome: RunOutcome | None = None
+        self._coming = (drafts, len(self._journal().tree))
         self._shell.store_waiting()
         while drafts:
+            self._coming = (drafts, len(self._journal().tree))
             self._compaction.new_prompt()
             drafts = await self._make_room(drafts)
             if not drafts:  # taken back while the context was compacted
                 break
+            self._coming = (drafts, len(self._journal().tree))
             self._store_settings()
             self._context.store_system_message()
             settled = await self._recovery.drive(drafts, self._journal(), self._settings, signal)
@@ -146,6 +152,18 @@ class Worker:
             # Typed after the last poll of the run: nobody has to press a key for these.
             drafts = self.take_next()
         return outcome
+
+    def _keep_unsent(self) -> None:
+        """After a fault: what did not get into the session waits in the queue, to be taken back."""
+        drafts, entries_before = self._coming
+        self._coming = ((), 0)
+        tree = self._journal().tree
+        since = tuple(tree.ids())[entries_before:]
+        stored = sum(tree.head(entry_id).role == "user" for entry_id in since)
+        unsent = [d for d in drafts[stored:] if not self._queues.holds_any((d,))]
+        if unsent:
+            self._queues.hold(unsent)
+            self._bus.emit(QueueUpdate(*self._queues.texts()))
 
     async def _make_room(self, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
         """Compact where that is due before the drafts are sent; they wait in the queue for it.
@@ -160,7 +178,7 @@ class Worker:
             self._queues.hold(drafts)
             self._bus.emit(QueueUpdate(*self._queues.texts()))
 
-        await self._compaction.check(drafts, hold)
+        await self._compaction.check(drafts, hold, new_prompt=True)
         if not held:
             return drafts
         left = self._queues.take_held(drafts)
@@ -204,3 +222,9 @@ class Worker:
             journal.model_change(model.provider, model.id)
         if projection.thinking_level != self._settings.thinking_level:
             journal.thinking_level_change(self._settings.thinking_level)
+
+
+def _take_notice(task: asyncio.Task[Any]) -> None:
+    """A fault was told already; asyncio need not report it when nobody waits for the task."""
+    if not task.cancelled():
+        task.exception()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pi_tui.agent.accounting import SessionStats
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.compaction import compaction_commands, compaction_rows
+from pi_tui.commands.facts import as_data, show
 from pi_tui.commands.registry import Command, CommandCall, CommandRegistry
 from pi_tui.commands.tree import tree_commands
 from pi_tui.commands.ui import Choice
@@ -156,7 +157,19 @@ async def _name(call: CommandCall) -> None:
 
 async def _session(call: CommandCall) -> None:
     await call.session.count_stored()
-    call.ui.show("Session", session_text(call.session))
+    session = call.session
+    facts = {
+        "file": session.store.path,
+        "id": session.session_id,
+        "name": session.name,
+        "directory": session.cwd,
+        "model": session.model.full_name,
+        "thinkingLevel": session.thinking_level,
+        **as_data(session.stats()),
+        "context": session.context_usage(),
+        "compactions": session.compactions(),
+    }
+    show(call.ui, "Session", session_text(session), facts)
 
 
 def session_text(session: AgentSession) -> str:

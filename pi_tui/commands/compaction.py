@@ -18,6 +18,7 @@ from pi_tui.agent.compaction_plan import (
 from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.path_entries import load_context_path
 from pi_tui.agent.session import AgentSession
+from pi_tui.commands.facts import as_data, show
 from pi_tui.commands.registry import Command, CommandCall
 from pi_tui.commands.ui import CommandUI, ShowsContext
 from pi_tui.core.context_report import ContextPart, ContextReport, NotSentReason, context_report
@@ -33,7 +34,7 @@ from pi_tui.core.messages import (
     role_of,
     text_of,
 )
-from pi_tui.core.numbers import compact_count, short_duration
+from pi_tui.core.numbers import compact_count, counted_tokens, short_duration
 from pi_tui.core.projection import messages_of, project
 from pi_tui.core.tokens import sent_tokens
 
@@ -115,11 +116,27 @@ async def _compact(call: CommandCall) -> None:
     if options.preview:
         preview = await session.preview_compaction(request)
         if isinstance(preview, CompactionPreview):
-            call.ui.show("Compaction preview", preview_text(preview, session))
+            text = preview_text(preview, session, command_without_preview(options))
+            show(call.ui, "Compaction preview", text, preview)
         else:
             call.ui.notify("info", preview.message)
         return
     tell_compaction(call.ui, await session.compact(request))
+
+
+def command_without_preview(options: CompactOptions) -> str:
+    """The command that does what these options preview."""
+    parts = ["/compact"]
+    if options.keep_tokens is not None:
+        parts.append(f"--keep {options.keep_tokens}")
+    if options.instructions:
+        # Instructions that begin like an option stood behind a lone `--`.
+        parts += (
+            ["--", options.instructions]
+            if options.instructions.startswith("--")
+            else [options.instructions]
+        )
+    return " ".join(parts)
 
 
 def tell_compaction(ui: CommandUI, outcome: CompactionOutcome) -> None:
@@ -140,17 +157,20 @@ def _undo(call: CommandCall) -> None:
     call.ui.notify("info", f"back to before the last compaction{after}")
 
 
-def preview_text(preview: CompactionPreview, session: AgentSession) -> str:
-    """What a compaction would do, as lines of plain text."""
-    window = session.model.context_window
+def preview_text(
+    preview: CompactionPreview, session: AgentSession, command: str = "/compact"
+) -> str:
+    """What a compaction would do, as lines of plain text; `command` would do it."""
+    window = session.context_usage().window
     rows = [
-        ("context now", f"about {preview.tokens_before:,} of {window:,} tokens"),
+        ("context now", f"about {preview.tokens_before:,} of {counted_tokens(window)}"),
         (
             "would be summarised",
-            f"{_messages(preview.summarised_messages)}, about {preview.summarised_tokens:,} tokens",
+            f"{_messages(preview.summarised_messages)}, "
+            f"about {counted_tokens(preview.summarised_tokens)}",
         ),
         ("would be kept", f"{_messages(preview.kept_messages)}, word for word"),
-        ("context after", f"about {preview.tokens_kept:,} tokens and the summary"),
+        ("context after", f"about {counted_tokens(preview.tokens_kept)} and the summary"),
         ("first kept entry", preview.first_kept_entry_id),
     ]
     text = _columns(rows)
@@ -169,14 +189,14 @@ def preview_text(preview: CompactionPreview, session: AgentSession) -> str:
     ):
         if paths:
             text += f"\n\n{title} (named in the summary):\n" + "\n".join(f"  {p}" for p in paths)
-    return text + "\n\nNothing was sent. /compact carries it out."
+    return f"{text}\n\nNothing was sent. {command} carries it out."
 
 
 def _pin_text(pin: KeptPin, session: AgentSession) -> str:
     others = pin.messages - 1
     more = f", with {_messages(others)} that {'belongs' if others == 1 else 'belong'} to it"
     what = _excerpt(session.tree.entry(pin.entry_id))
-    return f"{what} (about {pin.tokens:,} tokens{more if others else ''})"
+    return f"{what} (about {counted_tokens(pin.tokens)}{more if others else ''})"
 
 
 def _messages(count: int) -> str:
@@ -211,7 +231,8 @@ def record_text(record: CompactionRecord) -> str:
     parts = [record.reason] if record.reason else []
     if record.ending == "done":
         after = "?" if record.tokens_after is None else compact_count(record.tokens_after)
-        parts.append(f"{compact_count(record.tokens_before)} → {after} tokens")
+        unit = "token" if record.tokens_after == 1 else "tokens"
+        parts.append(f"{compact_count(record.tokens_before)} → {after} {unit}")
         parts.append(f"kept from {record.first_kept_entry_id}")
     else:
         parts.append(record.ending)
@@ -250,18 +271,24 @@ async def _context(call: CommandCall) -> None:
     tree = session.tree
     path = await load_context_path(tree, session.store)
     path_ids = tree.path_ids()
+    whole = session.coming_context(path)
 
     def make() -> ContextReport:
         heads = [tree.head(entry_id) for entry_id in path_ids]
-        return context_report(heads, path, project(path), session.estimator)
+        return context_report(heads, whole, project(whole), session.estimator)
 
     report = await asyncio.to_thread(make)
     preview = await session.preview_compaction(CompactRequest("manual"))
-    window_tokens = session.model.context_window
+    window_tokens = session.context_usage().window
     if isinstance(call.ui, ShowsContext):
         call.ui.show_context(report, window_tokens, context_notes(report, preview))
     else:
-        call.ui.show("Context", context_text(report, window_tokens, preview))
+        facts = {
+            "windowTokens": window_tokens,
+            **as_data(report),
+            "compaction": preview if isinstance(preview, CompactionPreview) else None,
+        }
+        show(call.ui, "Context", context_text(report, window_tokens, preview), facts)
 
 
 def context_text(report: ContextReport, window_tokens: int, preview: Preview) -> str:
@@ -270,7 +297,7 @@ def context_text(report: ContextReport, window_tokens: int, preview: Preview) ->
     mark = "" if report.is_reported else "about "
     text = (
         f"{_bar(report.tokens, window_tokens, BAR_CELLS, free='·')}  {mark}{report.tokens:,} of "
-        f"{window_tokens:,} tokens ({percent:.1f} %)\n\n"
+        f"{counted_tokens(window_tokens)} ({percent:.1f} %)\n\n"
     )
     text += _parts_table(report.parts, report.estimated_tokens) if report.parts else "Nothing yet."
     return f"{text}\n\n{context_notes(report, preview)}"
@@ -291,11 +318,11 @@ def context_notes(report: ContextReport, preview: Preview) -> str:
 def _compaction_line(preview: Preview) -> str:
     if not isinstance(preview, CompactionPreview):
         return "A compaction now would free nothing."
-    freed = max(0, preview.tokens_before - preview.tokens_kept)
+    # Both sides by estimate: a provider's count of the whole would not go with them.
+    freed = counted_tokens(preview.summarised_tokens)
     return (
-        f"A compaction now would free up to about {freed:,} tokens (less its summary): it would "
-        f"summarise {_messages(preview.summarised_messages)} and keep "
-        f"{_messages(preview.kept_messages)}."
+        f"A compaction now would free up to about {freed} (less its summary): it would summarise "
+        f"{_messages(preview.summarised_messages)} and keep {_messages(preview.kept_messages)}."
     )
 
 
@@ -336,7 +363,8 @@ def _set_pin(call: CommandCall, *, pinned: bool) -> None:
         return
     tokens = sum(sent_tokens(message, session.estimator) for message in messages_of(entry))
     call.ui.notify(
-        "info", f"pinned: {what}; it stays word for word, about {tokens:,} tokens in each request"
+        "info",
+        f"pinned: {what}; it stays word for word, about {counted_tokens(tokens)} in each request",
     )
 
 

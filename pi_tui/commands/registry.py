@@ -40,6 +40,9 @@ class Command(Struct, frozen=True):
     hidden: bool = False
 
 
+_NAMED = 4
+"""So many commands are named where one is asked for that does not exist."""
+
 _COMMAND_LINE = re.compile(r"/([a-z][a-z0-9_:-]*)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -65,6 +68,23 @@ class CommandRegistry:
         """True when the text is a command line, known or not."""
         return _COMMAND_LINE.match(text.strip()) is not None
 
+    def knows(self, text: str) -> bool:
+        """True when the text is a command line whose command exists."""
+        match = _COMMAND_LINE.match(text.strip())
+        return match is not None and match[1].lower() in self._commands
+
+    def meant_by(self, word: str) -> Command | None:
+        """The one visible command a word stands for: by its whole name, or as its only beginning.
+
+        A word that merely resembles a name stands for nothing: a typo must not do anything.
+        """
+        typed = word.removeprefix("/").lower()
+        if typed in self._commands:
+            command = self._commands[typed]
+            return None if command.hidden else command
+        begun = [c for c in self.commands() if c.name.startswith(typed)]
+        return begun[0] if len(begun) == 1 else None
+
     def complete(self, prefix: str) -> list[Command]:
         """Visible commands that fit what was typed after the slash, best first."""
         typed = prefix.removeprefix("/").lower()
@@ -81,7 +101,7 @@ class CommandRegistry:
         name = match[1].lower() if match else text.strip()
         command = self._commands.get(name)
         if match is None or command is None:
-            ui.notify("error", self.refusal(name))
+            ui.notify("error", self.refusal(text))
             return False
         try:
             await command.run(CommandCall(name, (match[2] or "").strip(), session, ui))
@@ -89,18 +109,39 @@ class CommandRegistry:
             ui.notify("error", error.text)
         return True
 
-    def refusal(self, name: str) -> str:
-        """The words for a command that does not exist, with the nearest one that does."""
+    def refusal(self, text: str) -> str:
+        """The words for a line whose command does not exist, with the nearest ones that do."""
+        match = _COMMAND_LINE.match(text.strip())
+        name = match[1].lower() if match else text.strip().removeprefix("/")
+        near = self._near(name) if name else []
+        meant = f"Did you mean {_either(near)}? " if near else ""
+        return f"/{name} is not a command. {meant}Nothing was sent; /help lists all commands."
+
+    def _near(self, name: str) -> list[str]:
+        """Names that begin so, else the most similar one, else the first that has the letters."""
+        begun = [command.name for command in self.commands() if command.name.startswith(name)]
+        if begun:
+            return begun
         close = difflib.get_close_matches(name, list(self._commands), n=1, cutoff=0.5)
-        near = f"Did you mean /{close[0]}? " if close else ""
-        return f"/{name} is not a command. {near}Nothing was sent; /help lists all commands."
+        return close or [command.name for command in self.complete(name)[:1]]
+
+
+def _either(names: Sequence[str]) -> str:
+    """Names as an enumeration."""
+    shown = [f"/{name}" for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        return ", ".join([*shown, "…"])
+    return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _rank(typed: str, name: str) -> int | None:
-    """0 for a prefix, 1 for a part, 2 for letters in order; None when it does not fit."""
+    """0 for the name itself, 1 for its beginning, 2 for a part, 3 for letters in order.
+
+    None when it does not fit.
+    """
     if name.startswith(typed):
-        return 0
+        return 0 if name == typed else 1
     if typed in name:
-        return 1
+        return 2
     letters = iter(name)
-    return 2 if all(letter in letters for letter in typed) else None
+    return 3 if all(letter in letters for letter in typed) else None

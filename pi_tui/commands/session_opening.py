@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
+from msgspec import Struct
+
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.session_switch import OpeningPlan, plan_opening, switch_session
 from pi_tui.commands.ui import Choice, CommandUI
@@ -18,21 +20,34 @@ from pi_tui.core.protocols import OpenedSession
 from pi_tui.core.session_library import SessionLibrary, snapshot_of_opened
 
 
-async def open_asking(path: str, library: SessionLibrary, ui: CommandUI) -> OpenedSession | None:
-    """Open a session; None when the person cancels.
+class Answered(Struct, frozen=True):
+    """What came of the questions: the session that was asked for, or a fork of it."""
+
+    opened: OpenedSession
+    is_fork: bool = False
+
+
+async def open_asking(path: str, library: SessionLibrary, ui: CommandUI) -> Answered | None:
+    """Open a session; None when the person cancels. Until it is answered nothing is changed.
 
     Raises StorageError, and UsageError where a question is needed and nobody can be asked.
     """
+    plan = await asyncio.to_thread(plan_for, path, library)
+    if plan.must_ask:
+        answer = await _ask_directory(plan, library, ui)
+        if answer == "fork":
+            return Answered(await asyncio.to_thread(_forked, path, library), is_fork=True)
+        if answer != "here":
+            return None
     try:
-        opened = await asyncio.to_thread(library.open, path)
+        return Answered(await asyncio.to_thread(library.open, path))
     except SessionLockedError as error:
         return await _open_locked(error, path, library, ui)
-    return await _settle_directory(opened, library, ui)
 
 
 async def _open_locked(
     error: SessionLockedError, path: str, library: SessionLibrary, ui: CommandUI
-) -> OpenedSession | None:
+) -> Answered | None:
     options = [
         Choice("read", "open it read-only", "look at it; nothing can be sent"),
         Choice("fork", "fork it", "go on in a new session with the same conversation"),
@@ -42,33 +57,27 @@ async def _open_locked(
     options.append(Choice("cancel", "cancel"))
     answer = await ui.choose(error.text, options, "read")
     if answer == "read":
-        return await asyncio.to_thread(library.open, path, read_only=True)
+        return Answered(await asyncio.to_thread(library.open, path, read_only=True))
     if answer == "fork":
-        return await asyncio.to_thread(_forked, path, library)
+        return Answered(await asyncio.to_thread(_forked, path, library), is_fork=True)
     if answer == "take" and error.can_take_over:
-        opened = await asyncio.to_thread(library.open, path, take_over=True)
-        return await _settle_directory(opened, library, ui)
+        return Answered(await asyncio.to_thread(library.open, path, take_over=True))
     return None
 
 
-async def _settle_directory(
-    opened: OpenedSession, library: SessionLibrary, ui: CommandUI
-) -> OpenedSession | None:
-    """Ask where a session goes on that belongs to another directory."""
-    kept = False
-    try:
-        plan = await asyncio.to_thread(plan_for, opened, library)
-        if plan.must_ask:
-            answer = await _ask_directory(plan, library, ui)
-            if answer == "fork":
-                return await asyncio.to_thread(fork_whole_path, opened, library)
-            if answer != "here":
-                return None
-        kept = True
-        return opened
-    finally:
-        if not kept:
-            await asyncio.to_thread(opened.store.close)
+async def go_to_answered(session: AgentSession, answered: Answered, ui: CommandUI) -> None:
+    """Go on in what came of the questions, and say where one is then.
+
+    Raises PiTuiError; then the present session is still the one that is held.
+    """
+    opened = answered.opened
+    await go_to(session, opened, "fork" if answered.is_fork else "resume", ui)
+    if answered.is_fork:
+        source = session.name or "the one you chose"
+        text = f"forked: this is a new session, a copy of {source}; that one is unchanged"
+    else:
+        text = f"resumed: {session.name or session.session_id}"
+    ui.notify("info", text)
 
 
 async def go_to(
@@ -90,9 +99,14 @@ async def go_to(
         ui.notify("warning", "read-only: /fork or /clone go on in a session of your own")
 
 
-def plan_for(opened: OpenedSession, library: SessionLibrary) -> OpeningPlan:
-    """What to do about the directory of an opened session. Blocks."""
-    recorded = opened.store.header.cwd
+def plan_for(path: str, library: SessionLibrary) -> OpeningPlan:
+    """What to do about the directory of a session, which is only looked at. Blocks.
+
+    Raises StorageError.
+    """
+    recorded = library.directory_of(path)
+    if library.is_here(recorded):
+        return plan_opening(library.cwd, library.cwd, cwd_exists=True)
     return plan_opening(recorded, library.cwd, bool(recorded) and library.exists(recorded))
 
 
@@ -121,6 +135,7 @@ def fork_whole_path(opened: OpenedSession, library: SessionLibrary) -> OpenedSes
 def _forked(path: str, library: SessionLibrary) -> OpenedSession:
     source = library.open(path, read_only=True)
     try:
-        return fork_whole_path(source, library)
+        fork = fork_whole_path(source, library)
+        return OpenedSession(fork.store, fork.heads, (*source.notices, *fork.notices))
     finally:
         source.store.close()

@@ -18,13 +18,15 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
+from pi_tui.commands.drafts import edit_again
 from pi_tui.commands.registry import Command, CommandCall
-from pi_tui.commands.session_opening import go_to, open_asking
+from pi_tui.commands.session_opening import go_to, go_to_answered, open_asking
 from pi_tui.commands.ui import Choice
 from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import TargetExistsError, UsageError
-from pi_tui.core.messages import UserMessage, images_in, text_of
+from pi_tui.core.messages import ImageContent, UserMessage, images_of, text_of
 from pi_tui.core.references import beginning_with
 from pi_tui.core.session_library import (
     Exporter,
@@ -92,12 +94,11 @@ class _SessionCommands:
         if _is_same_file(path, call.session.store.path):
             call.ui.notify("info", "resume: this is the session you are in")
             return
-        opened = await open_asking(path, self._library, call.ui)
-        if opened is None:
+        answered = await open_asking(path, self._library, call.ui)
+        if answered is None:
             call.ui.notify("info", "resume: nothing was opened")
             return
-        await go_to(call.session, opened, "resume", call.ui)
-        call.ui.notify("info", f"resumed: {call.session.name or call.session.session_id}")
+        await go_to_answered(call.session, answered, call.ui)
 
     async def _chosen(self, call: CommandCall) -> str | None:
         wanted = call.argument
@@ -172,9 +173,7 @@ class _SessionCommands:
         if session.tree is not tree:
             raise UsageError("another session was opened meanwhile; nothing was forked")
         await self._copy(call, tree.parent(entry_id))
-        call.ui.set_editor_text(message.text)
-        if message.images:
-            call.ui.notify("warning", "fork: the images of the message were not taken along")
+        edit_again(call.ui, Draft(message.text, message.images))
         call.ui.notify("info", "forked: the message is in the editor; the old session is unchanged")
 
     async def _message_id(self, call: CommandCall, messages: list[UserText]) -> str | None:
@@ -257,11 +256,11 @@ class _SessionCommands:
 
 
 class UserText(Struct, frozen=True):
-    """A message of the user: where it is, its text, how many images it has."""
+    """A message of the user: where it is, its text, its images."""
 
     entry_id: str
     text: str
-    images: int
+    images: tuple[ImageContent, ...]
 
 
 def user_messages(tree: SessionTree) -> list[UserText]:
@@ -272,7 +271,7 @@ def user_messages(tree: SessionTree) -> list[UserText]:
             entry = tree.entry(entry_id)
             if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage):
                 content = entry.message.content
-                found.append(UserText(entry_id, text_of(content), images_in(content)))
+                found.append(UserText(entry_id, text_of(content), images_of(content)))
     return found
 
 

@@ -20,6 +20,7 @@ from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.tree_dump import entry_line, one_line
 from pi_tui.commands.drafts import edit_again, give_back
+from pi_tui.commands.facts import show
 from pi_tui.commands.registry import Command, CommandCall
 from pi_tui.commands.ui import CommandUI, OpensTree
 from pi_tui.core.errors import UsageError
@@ -137,7 +138,7 @@ async def _tree(call: CommandCall) -> None:
     elif options.dump or not (isinstance(call.ui, OpensTree) and call.ui.open_tree()):
         dump = await session.tree_dump()
         text = await asyncio.to_thread(partial(tree_text, dump, everything=options.dump))
-        call.ui.show("Session Tree", text or "The session is empty.")
+        show(call.ui, "Session Tree", text or "The session is empty.", dump)
 
 
 def tell_navigation(ui: CommandUI, outcome: NavigationOutcome) -> None:
@@ -265,7 +266,7 @@ async def show_comparison(session: AgentSession, ui: CommandUI, a_id: str, b_id:
     """Show what two branches share and what each did. Raises StorageError."""
     tree = session.tree
     comparison = await session.branches.compare(a_id, b_id)
-    ui.show("Two branches", comparison_text(comparison, tree))
+    show(ui, "Two branches", comparison_text(comparison, tree), comparison)
 
 
 def comparison_text(comparison: BranchComparison, tree: SessionTree) -> str:

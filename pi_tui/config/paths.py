@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -73,7 +74,7 @@ class Directories(Struct, frozen=True):
 
 
 class Environment(Struct, frozen=True):
-    """What the process was started with. `cwd` is where, as the user sees it (links kept)."""
+    """What the process was started with. `cwd` is where, with links followed."""
 
     variables: Mapping[str, str]
     home: Path
@@ -102,12 +103,21 @@ class Environment(Struct, frozen=True):
 
     def shorten_home(self, path: str | Path) -> str:
         """The path as people like to read it: the home directory is written `~`."""
-        text, home = str(path), str(self.home)
-        if home == "/":
-            return text
-        if text == home:
-            return "~"
-        return "~" + text[len(home) :] if text.startswith(home + "/") else text
+        text = str(path)
+        for home in (str(self.home), _real(str(self.home))):
+            if home == "/":
+                continue
+            if text == home:
+                return "~"
+            if text.startswith(home + "/"):
+                return "~" + text[len(home) :]
+        return text
+
+    @property
+    def home_of_cwd(self) -> str:
+        """The home directory, by the name under which it may be the beginning of `cwd`."""
+        real = _real(str(self.home))
+        return real if self.cwd.is_relative_to(real) else str(self.home)
 
     def project_directory(self, cwd: Path | None = None) -> Path:
         """Where a project keeps its own files for this program."""
@@ -121,7 +131,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     directory is gone or there is no home to keep files in.
     """
     values = dict(os.environ if variables is None else variables)
-    cwd = _current_directory(values)
+    cwd = _current_directory()
     home = _home(values)
     root = values.get(ROOT_VARIABLE)
     if root:
@@ -132,24 +142,23 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     return Environment(variables=values, home=home, cwd=cwd, directories=directories)
 
 
-def _current_directory(variables: Mapping[str, str]) -> Path:
+def _current_directory() -> Path:
     try:
-        real = Path.cwd()
+        # Never by PWD: through a link the same project would go by another name, and its sessions
+        # would not be found.
+        return Path.cwd()
     except OSError as error:
         raise SettingsError(
             "The current directory does not exist any more",
             file=".",
             hint="Change to another directory and start again.",
         ) from error
-    # The shell's PWD keeps the links the user went through; it is believed only if it is the place.
-    shown = variables.get("PWD", "")
-    if Path(shown).is_absolute():
-        try:
-            if Path(shown).samefile(real):
-                return Path(os.path.normpath(shown))
-        except OSError:
-            return real
-    return real
+
+
+@lru_cache(maxsize=4)
+def _real(path: str) -> str:
+    """The path with links followed. The home directory is asked for often, and stays."""
+    return os.path.realpath(path)
 
 
 def _home(variables: Mapping[str, str]) -> Path:

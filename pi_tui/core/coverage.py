@@ -8,15 +8,26 @@ it in a transcript. Older compactions lie within the covered part and are nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from pi_tui.core.entries import CompactionEntry, Entry, EntryHead
 from pi_tui.core.pins import pin_targets, with_pin_partners
-from pi_tui.core.transcript import Block, CoveredBlock, CoveredEndBlock, ShownBlock
+from pi_tui.core.transcript import CoveredBlock, CoveredEndBlock
 
 SCREEN_NOTICE = "notice:"
 """Keys of lines that belong to the screen and not to the path begin with this."""
+
+
+class Keyed(Protocol):
+    """A block, or what stands for blocks; the key begins with the id of an entry."""
+
+    @property
+    def key(self) -> str: ...
+
+
+K = TypeVar("K", bound=Keyed)
 
 
 class CoveredRun(Struct, frozen=True):
@@ -70,16 +81,20 @@ def _runs(heads: Sequence[EntryHead], pinned: set[int]) -> Coverage:
         if i in pinned:
             broken = True
             continue
-        said = _is_message(head)
-        if not said and head.type != "compaction":
+        if not is_shown(head):
             continue
         if broken:
             broken = False
             firsts.append(head.id)
             counts.append(0)
-        counts[-1] += said
+        counts[-1] += _is_message(head)
         run_of_entry[head.id] = len(firsts) - 1
     return Coverage(tuple(map(CoveredRun, firsts, counts)), run_of_entry)
+
+
+def is_shown(head: EntryHead) -> bool:
+    """True for an entry that may have blocks in a transcript."""
+    return _is_message(head) or head.type == "compaction"
 
 
 def _is_message(head: EntryHead) -> bool:
@@ -88,13 +103,15 @@ def _is_message(head: EntryHead) -> bool:
     return head.type in ("custom_message", "branch_summary")
 
 
-def with_covered(blocks: Iterable[Block], coverage: Coverage) -> list[ShownBlock]:
+def with_covered(
+    blocks: Iterable[K], coverage: Coverage
+) -> list[K | CoveredBlock | CoveredEndBlock]:
     """Put marks around the covered blocks of a transcript, or of the end of one."""
     if not coverage.runs:
         return list(blocks)
-    shown: list[ShownBlock] = []
-    inside: list[Block] = []
-    aside: list[Block] = []  # lines of the screen: part of a run when it goes on behind them
+    shown: list[K | CoveredBlock | CoveredEndBlock] = []
+    inside: list[K] = []
+    aside: list[K] = []  # lines of the screen: part of a run when it goes on behind them
     at: int | None = None
 
     def close() -> None:

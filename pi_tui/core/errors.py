@@ -123,9 +123,14 @@ class CompactionError(PiTuiError):
 
 
 class StorageError(PiTuiError):
-    def __init__(self, message: str, *, path: str = "", hint: str | None = None) -> None:
+    """`reason` is why entries could not be written, where the message also says what is safe."""
+
+    def __init__(
+        self, message: str, *, path: str = "", hint: str | None = None, reason: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.path = path
+        self.reason = reason
 
 
 class NotASessionError(StorageError):
@@ -155,7 +160,8 @@ class SessionLockedError(StorageError):
         owner: str = "",
         can_take_over: bool = False,
         hint: str | None = None,
+        reason: str = "",
     ) -> None:
-        super().__init__(message, path=path, hint=hint)
+        super().__init__(message, path=path, hint=hint, reason=reason)
         self.owner = owner
         self.can_take_over = can_take_over

@@ -16,18 +16,24 @@ from pi_tui.core.messages import (
     AssistantMessage,
     ContentList,
     Message,
+    ToolCall,
     ToolResultMessage,
     Usage,
     content_to_data,
     message_to_data,
 )
 from pi_tui.core.streaming import (
+    Failed,
     ResponseStarted,
     Stopped,
     StreamEvent,
     TextDelta,
+    TextEnded,
+    TextStarted,
     ThinkingDelta,
     ThinkingSigned,
+    ThinkingStarted,
+    ToolCallCut,
     ToolCallDelta,
     ToolCallDone,
     ToolCallStarted,
@@ -68,7 +74,10 @@ class MessageStart(Struct, frozen=True, tag="message_start"):
 
 
 class MessageUpdate(Struct, frozen=True, tag="message_update"):
-    """One delta of the assistant message in progress."""
+    """One step of the assistant message in progress, as `AnswerEvents` makes them.
+
+    `usage`: the newest counts of this answer, priced; None before the first.
+    """
 
     event: StreamEvent
     usage: Usage | None = None
@@ -151,7 +160,10 @@ class CompactionResult(Struct, frozen=True, rename="camel"):
 
 
 class CompactionEnd(Struct, frozen=True, tag="compaction_end"):
-    """`tokens_before`, `duration_ms` and `retries` are own, and there for every outcome."""
+    """All from `tokens_before` on is own, and there for every outcome.
+
+    `usage`: what all requests used, priced; also those that brought nothing.
+    """
 
     reason: CompactionReason
     result: CompactionResult | None
@@ -161,6 +173,8 @@ class CompactionEnd(Struct, frozen=True, tag="compaction_end"):
     tokens_before: int = 0
     duration_ms: int = 0
     retries: int = 0
+    parts: int = 0
+    usage: Usage | None = None
 
 
 class BranchSummaryStart(Struct, frozen=True, tag="branch_summary_start"):
@@ -323,7 +337,7 @@ def event_to_data(event: Event) -> dict[str, JSON]:
     """Encode an event for the JSON and RPC modes, camelCase, `type` first."""
     data: dict[str, JSON] = {"type": event_type(event)}
     if isinstance(event, MessageUpdate):
-        data["usage"] = to_builtins(event.usage) if event.usage else None
+        data["usage"] = to_builtins(event.usage or Usage())
         data["assistantMessageEvent"] = stream_event_to_data(event.event)
         return data
     if isinstance(event, ToolExecutionEnd):
@@ -365,28 +379,44 @@ def _json_name(name: str) -> str:
 
 
 def stream_event_to_data(event: StreamEvent) -> dict[str, JSON]:
-    """The `assistantMessageEvent` object of one delta."""
-    if isinstance(event, TextDelta):
-        return {"type": "text_delta", "contentIndex": event.index, "delta": event.text}
-    if isinstance(event, ThinkingDelta):
-        return {"type": "thinking_delta", "contentIndex": event.index, "delta": event.text}
-    if isinstance(event, ThinkingSigned):
-        return {"type": "thinking_end", "contentIndex": event.index}
-    if isinstance(event, ToolCallStarted):
-        return {
-            "type": "toolcall_start",
-            "contentIndex": event.index,
-            "id": event.id,
-            "toolName": event.name,
-        }
-    if isinstance(event, ToolCallDelta):
-        return {"type": "toolcall_delta", "contentIndex": event.index, "delta": event.text}
-    if isinstance(event, ToolCallDone):
-        call = content_to_data((event.call,))[0]
-        return {"type": "toolcall_end", "contentIndex": event.index, "toolCall": call}
-    if isinstance(event, ResponseStarted):
-        return {"type": "start"}
-    if isinstance(event, UsageReport):
-        return {"type": "usage"}
-    assert isinstance(event, Stopped)
-    return {"type": "done", "reason": event.reason}
+    """The `assistantMessageEvent` object of one step."""
+    kind, more = _step(event)
+    index = event.index if not isinstance(event, ResponseStarted | UsageReport) else 0
+    return {"type": kind, "contentIndex": index, **more}
+
+
+def _step(event: StreamEvent) -> tuple[str, dict[str, JSON]]:
+    """The type of a step, and what it has besides its index."""
+    match event:
+        case TextDelta(text=text):
+            return "text_delta", {"delta": text}
+        case ThinkingDelta(text=text):
+            return "thinking_delta", {"delta": text}
+        case ToolCallDelta(text=text):
+            return "toolcall_delta", {"delta": text}
+        case TextStarted():
+            return "text_start", {}
+        case TextEnded():
+            return "text_end", {}
+        case ThinkingStarted():
+            return "thinking_start", {}
+        case ThinkingSigned():
+            return "thinking_end", {}
+        case ToolCallCut(id=call_id, name=name):
+            # Own: `incomplete` marks a call that will not be made; its arguments are not known.
+            call = content_to_data((ToolCall(call_id, name, {}),))[0]
+            return "toolcall_end", {"toolCall": call, "incomplete": True}
+        case ToolCallStarted(id=call_id, name=name):
+            return "toolcall_start", {"id": call_id, "toolName": name}
+        case ToolCallDone(call=done):
+            return "toolcall_end", {"toolCall": content_to_data((done,))[0]}
+        case ResponseStarted():
+            return "start", {}
+        case Failed(reason=failure, error_message=words):
+            return "error", {"reason": failure, "errorMessage": words} if words else {
+                "reason": failure
+            }
+        case Stopped(reason=reason):
+            return "done", {"reason": reason}
+        case UsageReport():
+            raise ValueError("counts are told with the next step, not as one")

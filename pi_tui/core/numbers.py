@@ -16,6 +16,11 @@ def compact_count(count: int) -> str:
     return f"{round(count / 1_000_000)}M"
 
 
+def counted_tokens(count: int) -> str:
+    """`1 token`, `12,345 tokens`."""
+    return f"{count:,} {'token' if count == 1 else 'tokens'}"
+
+
 def short_duration(ms: int) -> str:
     """`0.4s`, `12s`, `3m 05s`, `2h 10m`."""
     seconds = ms / 1000

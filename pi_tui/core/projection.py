@@ -25,6 +25,7 @@ from pi_tui.core.entries import (
     head_of,
     timestamp_ms,
 )
+from pi_tui.core.frames import framed
 from pi_tui.core.messages import (
     JSON,
     AssistantMessage,
@@ -329,7 +330,7 @@ def to_llm(message: Message) -> RequestMessage | None:
 
 
 def _summary_text(lead: str, summary: str) -> str:
-    return f"{lead}\n\n<summary>\n{summary}\n</summary>"
+    return f"{lead}\n\n<summary>\n{framed(summary, 'summary')}\n</summary>"
 
 
 def shell_text(message: BashExecutionMessage) -> str:

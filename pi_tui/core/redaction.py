@@ -7,10 +7,13 @@ length of the text, whatever stands in it. Knows no environment and no file.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Literal, TypeAlias
+
+from pi_tui.core.json_fields import JSON
 
 Net: TypeAlias = Literal["document", "message", "report"]
 """How fine the net is.
@@ -23,10 +26,17 @@ Net: TypeAlias = Literal["document", "message", "report"]
 SHORTEST_SECRET_CHARS = 8
 """Shorter values are words that occur anywhere."""
 
+_MAX_DEPTH = 128
+_NAME_CHARS = 100
+"""How much of the end of a long name is looked at beside its value."""
+_TOO_DEEP = "[nested too deeply]"
 _PLACEHOLDER_CHARS = 20
 _PLACEHOLDER = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 
-_WORD = r"(?<![A-Za-z0-9_])"
+_WORD = r"(?:(?<![A-Za-z0-9_])|(?<=\\[bfnrtv])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2}))"
+"""Where a word begins, also directly after a control character that somebody wrote as an escape."""
+_QUOTE = r"(?:\\{0,7}[\"'])?"
+"""Perhaps a quote, also within JSON that stands in a string of JSON, and so on."""
 _LETTERS = "A-Za-z0-9"
 _USUAL = r"A-Za-z0-9_\-"
 
@@ -66,14 +76,14 @@ _MADE = r"(?=[A-Za-z_\-+/=.~]{0,199}+\d)[A-Za-z0-9_\-+/=.~]{16,200}+"
 """A value with a digit in it: names of variables and words have none, keys nearly always."""
 
 _SAFELY_NAMED = (
-    rf"(?P<name>(?:(?i:{_NAMES})[A-Za-z_]{{0,20}}[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?{_SCHEME}?"
+    rf"(?P<name>(?:(?i:{_NAMES})[A-Za-z_]{{0,20}}{_QUOTE}\s{{0,3}}[:=]\s{{0,3}}{_QUOTE}{_SCHEME}?"
     rf"|{_WORD}(?i:bearer)\s{{1,3}}))(?P<value>{_MADE})"
 )
 _ANY_NAMED = (
-    rf"(?P<name>(?i:{_NAMES})[\"']?\s{{0,20}}[:=]\s{{0,20}}[\"']?{_SCHEME}?"
+    rf"(?P<name>(?i:{_NAMES}){_QUOTE}\s{{0,20}}[:=]\s{{0,20}}{_QUOTE}{_SCHEME}?"
     rf"|{_WORD}(?i:bearer)\s{{1,3}}(?=[\w.~+/=\-]{{8}}))(?P<value>[^\s\"',;)}}\]]{{1,4000}}+)"
     # The longer names of a document, too: `OPENAI_API_KEY_2 = "…"`.
-    rf"|(?P<name2>(?i:{_NAMES})[A-Za-z_]{{0,20}}[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?)"
+    rf"|(?P<name2>(?i:{_NAMES})[A-Za-z_]{{0,20}}{_QUOTE}\s{{0,3}}[:=]\s{{0,3}}{_QUOTE})"
     rf"(?P<value2>{_MADE})"
 )
 _BARE_BEARER = rf"(?P<name2>{_WORD}(?i:bearer)\s{{1,3}})(?P<value2>[\w\-.~+/=*]{{8,4000}}+)"
@@ -103,6 +113,16 @@ def is_placeholder(value: str) -> bool:
     return len(value) < _PLACEHOLDER_CHARS and _PLACEHOLDER.fullmatch(value) is not None
 
 
+def _written_forms(text: str) -> set[str]:
+    """A text as it is, and as it stands in JSON and in what Python prints of strings."""
+    return {
+        text,
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        repr(text)[1:-1],
+    }
+
+
 class Redactor:
     """Replaces keys by a mark and counts them.
 
@@ -122,7 +142,12 @@ class Redactor:
         self._pattern = _pattern(net)
         self._mark = mark
         self._shown_chars = shown_chars
-        known = {s for s in secrets if len(s) >= SHORTEST_SECRET_CHARS}
+        known = {
+            form
+            for secret in secrets
+            if len(secret) >= SHORTEST_SECRET_CHARS
+            for form in _written_forms(secret)
+        }
         self._secrets = sorted(known, key=lambda secret: (-len(secret), secret))
 
     def redact(self, text: str) -> str:
@@ -132,6 +157,40 @@ class Redactor:
                 self.count += found
                 text = text.replace(secret, self._mark)
         return self._pattern.sub(self._replaced, text)
+
+    def redact_json(self, value: JSON) -> JSON:
+        """The same value with no key in any string, names included; to be encoded afterwards.
+
+        A string beside a telling name is judged together with it. What lies absurdly deep is left
+        out.
+        """
+        return self._redacted(value, "", 0)
+
+    def _redacted(self, value: JSON, name: str, depth: int) -> JSON:
+        if isinstance(value, str):
+            return self._redacted_string(value, name)
+        if not isinstance(value, dict | list | tuple):
+            return value
+        if depth >= _MAX_DEPTH:
+            return _TOO_DEEP
+        if not isinstance(value, dict):
+            return [self._redacted(item, name, depth + 1) for item in value]
+        changed: dict[str, JSON] = {}
+        for key, item in value.items():
+            shown = self.redact(key)
+            while shown in changed:
+                shown += "'"  # two keys of one kind look alike now
+            changed[shown] = self._redacted(item, key, depth + 1)
+        return changed
+
+    def _redacted_string(self, text: str, name: str) -> str:
+        before = self.count
+        beginning = f"{name[-_NAME_CHARS:]}: "
+        together = self.redact(beginning + text)
+        if name and together.startswith(beginning):
+            return together[len(beginning) :]
+        self.count = before  # the name is itself a key, and was counted
+        return self.redact(text)
 
     def _replaced(self, found: re.Match[str]) -> str:
         parts = found.groupdict()

@@ -75,15 +75,21 @@ class SessionLibrary(Protocol):
     def search(
         self, query: Query, *, everywhere: bool, stopped: Callable[[], bool] = never
     ) -> Iterator[SessionHit]:
-        """The sessions that fit, in the order of `rows`; the beginning of long ones is searched.
+        """The sessions that fit, in the order of `rows`.
 
-        `stopped` is asked before each session is read: True ends the search. Raises UsageError
-        when a pattern is too costly.
+        Searched are names, labels, summaries and what people and models wrote, in the whole file;
+        letters of a fuzzy term that do not stand together only in some places of long ones.
+        `stopped` is asked while sessions are read: True ends the search. Raises UsageError when a
+        pattern is too costly.
         """
         ...
 
     def find(self, reference: str) -> str:
         """The path of the session a path, an id or the beginning of one stands for."""
+        ...
+
+    def directory_of(self, path: str) -> str:
+        """The directory a session belongs to, "" for none; the file is only looked at."""
         ...
 
     def open(self, path: str, *, read_only: bool = False, take_over: bool = False) -> OpenedSession:
@@ -113,6 +119,10 @@ class SessionLibrary(Protocol):
 
     def exists(self, directory: str) -> bool:
         """True when a directory is there."""
+        ...
+
+    def is_here(self, directory: str) -> bool:
+        """True when it is the present directory, under whatever name."""
         ...
 
     def expand(self, path: str) -> str:

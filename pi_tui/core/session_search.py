@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from pi_tui.core.errors import UsageError
 from pi_tui.core.linear_pattern import LinearPattern
 
 MAX_SCATTERED_CHARS = 20_000
@@ -114,6 +115,18 @@ def match_any(query: Query, texts: Iterable[str]) -> tuple[int, Match | None]:
     return -shown[1], Match(sum(best) / len(best), tuple(_joined(spans)))
 
 
+def hit_spans(query: Query, text: str) -> list[Span]:
+    """Where any of the terms fits a text, in order, none over another: what is to be marked."""
+    spans: list[Span] = []
+    for term in query.terms:
+        try:
+            found = match(Query((term,)), text)
+        except UsageError:  # too costly a pattern: the search has said so
+            continue
+        spans += found.spans if found is not None else ()
+    return _joined(span for span in spans if span[0] < span[1])
+
+
 def fold(text: str) -> str:
     """The text in small letters, with every character at the place it had."""
     folded = text.lower()
@@ -185,7 +198,7 @@ def _letters(wanted: str, folded: str, start: int, end: int) -> list[int] | None
     return places
 
 
-def _joined(spans: list[Span]) -> list[Span]:
+def _joined(spans: Iterable[Span]) -> list[Span]:
     """The same characters in as few spans as possible, in order."""
     joined: list[Span] = []
     for start, end in sorted(spans):

@@ -1,13 +1,17 @@
-"""What a provider says while it answers, and the builder that turns it into one message.
+"""What a provider says while it answers, what front ends hear of it, and the finished message.
 
-Content indexes count the blocks of one answer from 0 in the order in which they began; deltas of
-different blocks may interleave. A provider sends a signature only once it is whole, a finished call
-as `ToolCallDone`, and ends with `Stopped`; anything else it raises as `ProviderError`.
+A provider says when an answer starts, its deltas, a signature once it is whole, a finished call as
+`ToolCallDone`, counts, and ends with `Stopped`; anything else it raises as `ProviderError`. Its
+content indexes tell blocks apart, and deltas of different blocks may interleave. `AnswerEvents`
+makes of this what front ends hear: each block with a start and an end, one end of the whole, and
+indexes that count the blocks from 0 in the order in which they began, which is their place in the
+message that `MessageBuilder` makes.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
@@ -29,9 +33,27 @@ class ResponseStarted(Struct, frozen=True):
     response_model: str = ""
 
 
+class TextStarted(Struct, frozen=True):
+    """For front ends: a block of text begins."""
+
+    index: int
+
+
 class TextDelta(Struct, frozen=True):
     index: int
     text: str
+
+
+class TextEnded(Struct, frozen=True):
+    """For front ends."""
+
+    index: int
+
+
+class ThinkingStarted(Struct, frozen=True):
+    """For front ends: a block of thinking begins; it may have no text, only a signature."""
+
+    index: int
 
 
 class ThinkingDelta(Struct, frozen=True):
@@ -45,6 +67,10 @@ class ThinkingSigned(Struct, frozen=True):
     index: int
     signature: str
     redacted: bool = False
+
+
+class ThinkingEnded(ThinkingSigned, frozen=True):
+    """For front ends: the block ended; its signature is "" when none had arrived by then."""
 
 
 class ToolCallStarted(Struct, frozen=True):
@@ -67,6 +93,14 @@ class ToolCallDone(Struct, frozen=True):
     call: ToolCall
 
 
+class ToolCallCut(Struct, frozen=True):
+    """For front ends: the answer ended before the call was whole; it is not in the message."""
+
+    index: int
+    id: str
+    name: str
+
+
 class UsageReport(Struct, frozen=True):
     """The newest counts; a later report replaces an earlier one. Cost is filled in by the loop."""
 
@@ -74,20 +108,129 @@ class UsageReport(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
+    """The answer came to its end. `index` is for front ends: the last block, 0 without any."""
+
     reason: StopReason
+    index: int = 0
+
+
+class Failed(Struct, frozen=True):
+    """For front ends: the answer was stopped or failed; `index` is its last block, or 0."""
+
+    reason: Literal["aborted", "error"]
+    index: int = 0
+    error_message: str = ""
 
 
 StreamEvent: TypeAlias = (
     ResponseStarted
+    | TextStarted
     | TextDelta
+    | TextEnded
+    | ThinkingStarted
     | ThinkingDelta
     | ThinkingSigned
+    | ThinkingEnded
     | ToolCallStarted
     | ToolCallDelta
     | ToolCallDone
+    | ToolCallCut
     | UsageReport
     | Stopped
+    | Failed
 )
+
+
+class AnswerEvents:
+    """Makes what front ends hear of one answer: one start, whole blocks in order, one end.
+
+    A block of text or thinking ends when its signature came or another block begins, for not every
+    wire format says it; a call ends when it is whole. What a server adds to a block after that is
+    handed on with the block's index. Counts, signatures that come late and blocks of nothing are no
+    events of their own.
+    """
+
+    def __init__(self) -> None:
+        self._started = False
+        self._places: dict[int, int] = {}
+        self._open: tuple[int, Literal["text", "thinking"]] | None = None
+        self._calls: dict[int, ToolCallStarted] = {}
+
+    def hear(self, event: StreamEvent) -> Iterator[StreamEvent]:
+        """Take in one event of the provider; yields the events for front ends."""
+        if isinstance(event, ResponseStarted):
+            yield from self._start(event)
+        elif isinstance(event, TextDelta | ThinkingDelta):
+            if event.text:
+                kind: Literal["text", "thinking"] = (
+                    "text" if isinstance(event, TextDelta) else "thinking"
+                )
+                yield from self._begin(event.index, kind)
+                yield type(event)(self._places[event.index], event.text)
+        elif isinstance(event, ThinkingSigned):
+            yield from self._begin(event.index, "thinking")
+            if self._open == (event.index, "thinking"):
+                yield from self._end_open(event)
+        elif isinstance(event, ToolCallStarted):
+            yield from self._begin_call(event)
+        elif isinstance(event, ToolCallDelta):
+            if event.index in self._calls and event.text:
+                yield ToolCallDelta(self._places[event.index], event.text)
+        elif isinstance(event, ToolCallDone):
+            yield from self._begin_call(
+                ToolCallStarted(event.index, event.call.id, event.call.name)
+            )
+            if self._calls.pop(event.index, None) is not None:
+                yield ToolCallDone(self._places[event.index], event.call)
+
+    def end(self, reason: StopReason, error_message: str = "") -> Iterator[StreamEvent]:
+        """Yield the ends of what is still open, and the end of the answer."""
+        yield from self._start(ResponseStarted())
+        yield from self._end_open()
+        for index, call in sorted(self._calls.items()):
+            yield ToolCallCut(self._places[index], call.id, call.name)
+        self._calls.clear()
+        last = max(0, len(self._places) - 1)
+        if reason in ("aborted", "error"):
+            yield Failed("aborted" if reason == "aborted" else "error", last, error_message)
+        else:
+            yield Stopped(reason, last)
+
+    def _start(self, event: ResponseStarted) -> Iterator[StreamEvent]:
+        if not self._started:
+            self._started = True
+            yield event
+
+    def _begin(self, index: int, kind: Literal["text", "thinking"]) -> Iterator[StreamEvent]:
+        if index in self._places:
+            return
+        yield from self._start(ResponseStarted())
+        yield from self._end_open()
+        place = self._places[index] = len(self._places)
+        self._open = (index, kind)
+        yield TextStarted(place) if kind == "text" else ThinkingStarted(place)
+
+    def _end_open(self, signed: ThinkingSigned | None = None) -> Iterator[StreamEvent]:
+        if self._open is None:
+            return
+        index, kind = self._open
+        self._open = None
+        place = self._places[index]
+        if kind == "text":
+            yield TextEnded(place)
+        elif signed is None:
+            yield ThinkingEnded(place, "")
+        else:
+            yield ThinkingEnded(place, signed.signature, signed.redacted)
+
+    def _begin_call(self, event: ToolCallStarted) -> Iterator[StreamEvent]:
+        if event.index in self._places:
+            return
+        yield from self._start(ResponseStarted())
+        yield from self._end_open()
+        place = self._places[event.index] = len(self._places)
+        self._calls[event.index] = event
+        yield ToolCallStarted(place, event.id, event.name)
 
 
 class _Block:
@@ -138,11 +281,11 @@ class MessageBuilder:
         self.stop_reason: StopReason | None = None
 
     def add(self, event: StreamEvent) -> None:
-        """Take in one event."""
-        if isinstance(event, TextDelta):
-            self._block(event.index, "text").pieces.append(event.text)
-        elif isinstance(event, ThinkingDelta):
-            self._block(event.index, "thinking").pieces.append(event.text)
+        """Take in one event of the provider."""
+        if isinstance(event, TextDelta | ThinkingDelta):
+            if event.text:  # an empty piece begins no block
+                kind = "text" if isinstance(event, TextDelta) else "thinking"
+                self._block(event.index, kind).pieces.append(event.text)
         elif isinstance(event, ThinkingSigned):
             block = self._block(event.index, "thinking")
             block.signature, block.redacted = event.signature, event.redacted
@@ -158,7 +301,7 @@ class MessageBuilder:
         elif isinstance(event, ResponseStarted):
             self._response_id = event.response_id or self._response_id
             self._response_model = event.response_model or self._response_model
-        else:
+        elif isinstance(event, Stopped):
             self.stop_reason = event.reason
 
     def _block(self, index: int, kind: str) -> _Block:
@@ -184,7 +327,7 @@ class MessageBuilder:
         """The answer so far, with the given end. `usage` replaces the reported one (priced)."""
         content = tuple(
             made
-            for _, block in sorted(self._blocks.items())
+            for block in self._blocks.values()  # in the order in which they began
             if (made := block.content()) is not None
         )
         used = usage or self.usage or Usage()

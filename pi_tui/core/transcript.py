@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from pi_tui.core.entries import (
     BranchSummaryEntry,
@@ -121,8 +122,8 @@ class NoticeBlock(Struct, frozen=True):
 class CoveredBlock(Struct, frozen=True):
     """Stands before blocks the model knows only through the summary below; see `core.coverage`.
 
-    `messages`: how many the whole run has. `blocks`: how many of the blocks that follow belong to
-    it, the `CoveredEndBlock` included; fewer than there are while only the end of a path is shown.
+    `messages`: how many the whole run has. `blocks`: how many of what follows in the list belongs
+    to it, the `CoveredEndBlock` included; what stands for many blocks that are unread counts once.
     """
 
     key: str
@@ -165,6 +166,7 @@ class ToolAnswer(Struct, frozen=True):
     duration_ms: int | None
 
 
+NO_RESULT = "interrupted: no result recorded"
 ABORTED_NOTICE = "aborted; this answer is not sent to the model again"
 
 
@@ -225,7 +227,10 @@ def assistant_blocks(key: str, message: AssistantMessage) -> tuple[Block, ...]:
 
 
 def blocks_of(entries: Iterable[Entry]) -> list[Block]:
-    """The transcript of a path, entries root to leaf; calls carry their results."""
+    """The transcript of a path, entries root to leaf; calls carry their results.
+
+    A call without a result was interrupted: by the end of the program, or by a move to before it.
+    """
     blocks: list[Block] = []
     open_calls: dict[str, int] = {}
     for entry in entries:
@@ -241,7 +246,12 @@ def blocks_of(entries: Iterable[Entry]) -> list[Block]:
             if isinstance(part, ToolBlock):
                 open_calls[part.call_id] = len(blocks)
             blocks.append(part)
-    return blocks
+    return [
+        replace(block, state="error", output=NO_RESULT)
+        if isinstance(block, ToolBlock) and block.state == "pending"
+        else block
+        for block in blocks
+    ]
 
 
 def answered(call: ToolBlock, answer: ToolAnswer) -> ToolBlock:

@@ -48,29 +48,40 @@ def admits_answers(mode: TreeFilter) -> bool:
 class TreeShape:
     """Arrays over all entries of a tree as it is now. `parents` has -1 for roots."""
 
-    __slots__ = ("_structure", "ends", "ids", "index", "kinds", "parents", "roots")
+    __slots__ = ("_numbers", "_places", "_structure", "ends", "ids", "kinds", "parents", "roots")
 
     def __init__(self, tree: SessionTree) -> None:
-        self.ids: list[str] = []
-        self.parents: list[int] = []
-        self.kinds = bytearray()
-        self.roots: list[int] = []
-        self._walk(tree)
-        self.index = {entry_id: at for at, entry_id in enumerate(self.ids)}
+        file_ids = tree.ids()
+        heads = [tree.head(entry_id) for entry_id in file_ids]
+        self._places = {entry_id: at for at, entry_id in enumerate(file_ids)}
+        above, order = self._walk(tree, file_ids, heads)
+        self._numbers = [-1] * (len(order) + 1)  # the last one: what stands above a root
+        for at, place in enumerate(order):
+            self._numbers[place] = at
+        self.ids = [file_ids[place] for place in order]
+        self.kinds = _kinds(heads, order)
+        self.parents = [self._numbers[above[place]] for place in order]
+        self.roots = [at for at, parent in enumerate(self.parents) if parent < 0]
         self.ends = self._subtree_ends()
         self._structure: tuple[list[int], list[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def children(self, at: int) -> list[int]:
-        """The children of an entry, oldest first."""
-        found: list[int] = []
-        child, end = at + 1, self.ends[at]
-        while child < end:
-            found.append(child)
-            child = self.ends[child]
-        return found
+    def find(self, entry_id: str | None) -> int | None:
+        """The index of an entry; None when there is none."""
+        place = self._places.get(entry_id or "")
+        return None if place is None else self._numbers[place]
+
+    def path(self, at: int) -> list[int]:
+        """The indexes from the root to an entry, both included."""
+        upward: list[int] = []
+        parents = self.parents
+        while at >= 0:
+            upward.append(at)
+            at = parents[at]
+        upward.reverse()
+        return upward
 
     @property
     def structure(self) -> tuple[list[int], list[int]]:
@@ -118,26 +129,36 @@ class TreeShape:
                 start = starts[fork]
         return sorted(at for at in wanted if flags[at])
 
-    def _walk(self, tree: SessionTree) -> None:
-        ids, parents, kinds = self.ids, self.parents, self.kinds
-        children, head = tree.children, tree.head
-        waiting = list(reversed(tree.roots))
-        parents_waiting = [-1] * len(waiting)
+    def _walk(
+        self, tree: SessionTree, file_ids: Sequence[str], heads: Sequence[EntryHead]
+    ) -> tuple[list[int], list[int]]:
+        """The parent of each entry, and all entries depth first, as places in the file.
+
+        Nearly all entries of a long session have one child: nothing is made for those.
+        """
+        places = self._places
+        roots = [places[entry_id] for entry_id in tree.roots]
+        above = [places.get(head.parent_id or "", -1) for head in heads]
+        for root in roots:
+            above[root] = -1
+        below = [-1] * len(above)
+        forks: set[int] = set()
+        for at, parent in enumerate(above):
+            if parent >= 0 and below[parent] < 0:
+                below[parent] = at
+            elif parent >= 0:
+                forks.add(parent)
+        order: list[int] = []
+        waiting = roots[::-1]
         while waiting:
-            entry_id, parent = waiting.pop(), parents_waiting.pop()
-            at = len(ids)
-            ids.append(entry_id)
-            parents.append(parent)
-            kinds.append(_kind(head(entry_id)))
-            if parent < 0:
-                self.roots.append(at)
-            below = children(entry_id)
-            if len(below) == 1:
-                waiting.append(below[0])
-                parents_waiting.append(at)
-            elif below:
-                waiting.extend(reversed(below))
-                parents_waiting.extend([at] * len(below))
+            at = waiting.pop()
+            while at >= 0:
+                order.append(at)
+                if at in forks:
+                    waiting += [places[child] for child in reversed(tree.children(file_ids[at]))]
+                    break
+                at = below[at]
+        return above, order
 
     def _subtree_ends(self) -> list[int]:
         parents = self.parents
@@ -147,6 +168,20 @@ class TreeShape:
             if parent >= 0:
                 sizes[parent] += sizes[at]
         return [at + size for at, size in enumerate(sizes)]
+
+
+def _kinds(heads: Sequence[EntryHead], order: Sequence[int]) -> bytearray:
+    """What matters of each entry, in the order of the shape."""
+    known: dict[tuple[str, str], int] = {}
+    kinds = bytearray(len(order))
+    for at, place in enumerate(order):
+        head = heads[place]
+        what = head.type, head.role
+        kind = known.get(what)
+        if kind is None:
+            kind = known[what] = _kind(head)
+        kinds[at] = kind
+    return kinds
 
 
 def _kind(head: EntryHead) -> int:

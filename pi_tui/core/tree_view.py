@@ -1,9 +1,9 @@
 """The state of the tree navigator: filter, search hits, folds, selection; pure.
 
 Knows neither keys nor colours nor widths. Entries are decoded only to find out whether an answer
-is quiet (nothing but tool calls), and that a few at a time: `settle` does it for the rows that are
-about to be looked at, `settle_some` for the rest. Row numbers count visible rows from 0; they are
-good until the next change.
+is quiet, and that a few at a time: `settle` does it for the rows that are about to be looked at,
+`settle_some` for the rest. Rows are laid out when somebody asks for them after a change. Row
+numbers count visible rows from 0; they are good until the next change.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from itertools import compress
 
 from msgspec import Struct, field
 
-from pi_tui.core.entries import Entry, MessageEntry
-from pi_tui.core.errors import StorageError
-from pi_tui.core.messages import AssistantMessage, TextContent, ToolCall
 from pi_tui.core.tree import SessionTree
+from pi_tui.core.tree_answers import AnswerReader
 from pi_tui.core.tree_layout import Step, TreeLayout
 from pi_tui.core.tree_shape import (
-    ANSWER,
     FILTERS,
     QUIET_ANSWER,
     UNREAD_ANSWER,
@@ -31,24 +28,11 @@ from pi_tui.core.tree_shape import (
 )
 
 
-def is_quiet(entry: Entry) -> bool:
-    """True for an answer that holds only tool calls and was neither aborted nor failed."""
-    if not isinstance(entry, MessageEntry) or not isinstance(entry.message, AssistantMessage):
-        return False
-    message = entry.message
-    if message.stop_reason in ("aborted", "error"):
-        return False
-    has_calls = any(isinstance(part, ToolCall) for part in message.content)
-    return has_calls and not any(
-        isinstance(part, TextContent) and part.text.strip() for part in message.content
-    )
-
-
 class TreeMemory(Struct):
     """What a session's navigator remembers while the program runs: its view, and what it found out.
 
-    `filter` None: the one from the settings. `quiet` says of answers whether they are quiet, which
-    stays true because entries never change.
+    `filter` None: the one from the settings. `quiet` says of answers whether they are quiet. The
+    rows stand beside what they were made of, so that opening again need not lay them out again.
     """
 
     filter: TreeFilter | None = None
@@ -57,6 +41,8 @@ class TreeMemory(Struct):
     quiet: dict[str, bool] = field(default_factory=dict)
     shape: TreeShape | None = None
     shape_of: SessionTree | None = None
+    layout: TreeLayout | None = None
+    layout_of: tuple[bytes, frozenset[int]] = (b"", frozenset())
 
 
 class TreeRow(Struct, frozen=True):
@@ -96,17 +82,20 @@ class TreeView:
         self.tree = tree
         self.memory = memory or TreeMemory()
         self._default_filter = default_filter
-        self._read = read
         self._hidden: Collection[str] = hidden
         self._searching = False
         self._hits: set[int] = set()
-        self._unread: list[int] | None = None
+        self._answers = AnswerReader(tree, self.memory.quiet, read)
         self.shape = self._shape()
-        self._wanted = 0
         self._pull_tree()
         wanted = selected_id if selected_id in tree else tree.leaf_id
-        self._wanted = self.shape.index.get(wanted, 0) if wanted else 0
-        self._lay_out()
+        self._wanted = self.shape.find(wanted) or 0
+        self._stale = True
+        self._made_layout = TreeLayout(self.shape, (), ())
+        self._made_row = 0
+        self._made_flags = bytearray()
+        self._made_hits: list[int] = []
+        self._made_hidden_count = 0
 
     # ------------------------------------------------------------ the tree itself
 
@@ -114,11 +103,11 @@ class TreeView:
         """Take in what was appended, labelled or moved to since."""
         selected, hits = self.selected_id, [self.shape.ids[at] for at in self._hits]
         self.shape = self._shape()
-        self._unread = None
         self._pull_tree()
-        self._wanted = self.shape.index.get(selected or "", 0)
-        self._hits = {self.shape.index[entry_id] for entry_id in hits}
-        self._lay_out()
+        self._wanted = self.shape.find(selected) or 0
+        found = (self.shape.find(entry_id) for entry_id in hits)
+        self._hits = {at for at in found if at is not None}
+        self._stale = True
 
     @property
     def leaf_moved(self) -> bool:
@@ -131,30 +120,27 @@ class TreeView:
         if shape is not None and memory.shape_of is self.tree and len(shape) == len(self.tree):
             return shape
         shape = TreeShape(self.tree)
-        for entry_id, quiet in memory.quiet.items():
-            at = shape.index.get(entry_id)
-            if at is not None:
-                shape.kinds[at] = QUIET_ANSWER if quiet else ANSWER
-        memory.shape, memory.shape_of = shape, self.tree
+        self._answers.fill(shape)
+        memory.shape, memory.shape_of, memory.layout = shape, self.tree, None
         return shape
 
     def _pull_tree(self) -> None:
         """Read what may change without a new entry: the leaf; and the labels."""
-        index = self.shape.index
-        self._path = [index[entry_id] for entry_id in self.tree.path_ids()]
-        self._on_path = bytearray(len(self.shape))
-        for at in self._path:
+        shape, leaf = self.shape, self.shape.find(self.tree.leaf_id)
+        self._leaf = -1 if leaf is None else leaf
+        self._on_path = bytearray(len(shape))
+        for at in shape.path(self._leaf):
             self._on_path[at] = 1
-        self._leaf = self._path[-1] if self._path else -1
-        found = (index.get(label.target_id) for label in self.tree.labels)
+        found = (shape.find(label.target_id) for label in self.tree.labels)
         self._labelled = sorted(at for at in found if at is not None)
+        self._answers.begin(shape, self._leaf)
 
     # ------------------------------------------------------------ quiet answers
 
     @property
     def unread_count(self) -> int:
         """How many answers are still to be looked at."""
-        return len(self._unread_answers())
+        return self._answers.unread_count
 
     def settle(self, above: int, below: int) -> bool:
         """Look at the answers on so many rows around the selection: none of them vanishes later.
@@ -169,55 +155,21 @@ class TreeView:
             first, end = max(0, self._row - above), self._row + below + 1
             if all(kinds[at] != UNREAD_ANSWER for at in rows[first:end]):
                 return changed
-            quiet = 0
-            for at in rows[max(0, first - spare) : end + spare]:
-                if kinds[at] == UNREAD_ANSWER:
-                    quiet += self._look_at(at)
-            if not quiet:
+            if not self._answers.look_at(rows[max(0, first - spare) : end + spare]):
                 return changed
-            changed = True
-            self._lay_out()
+            changed = self._stale = True
 
     def settle_some(self, count: int) -> bool:
         """Look at some more answers, nearest to the leaf first. True when one is quiet.
 
         The rows stay as they are until `relayout`.
         """
-        unread, kinds = self._unread_answers(), self.shape.kinds
-        quiet = 0
-        while unread and count > 0:
-            at = unread.pop()
-            if kinds[at] == UNREAD_ANSWER:
-                quiet += self._look_at(at)
-                count -= 1
-        return quiet > 0
+        return self._answers.look_at_some(count)
 
     def relayout(self) -> None:
-        """Leave out the answers that turned out to be quiet."""
+        """Lay the rows out now: without answers that turned out to be quiet, with new hits."""
+        self._stale = True
         self._lay_out()
-
-    def _unread_answers(self) -> list[int]:
-        if self._unread is None:
-            leaf = self._leaf
-            kinds = self.shape.kinds
-            unread: list[int] = []
-            at = kinds.find(UNREAD_ANSWER)
-            while at >= 0:
-                unread.append(at)
-                at = kinds.find(UNREAD_ANSWER, at + 1)
-            unread.sort(key=lambda at: -abs(at - leaf))
-            self._unread = unread
-        return self._unread
-
-    def _look_at(self, at: int) -> bool:
-        entry_id = self.shape.ids[at]
-        try:
-            quiet = self._read(entry_id) if self._read else is_quiet(self.tree.entry(entry_id))
-        except StorageError:
-            quiet = False  # the row then says that the entry cannot be read
-        self.memory.quiet[entry_id] = quiet
-        self.shape.kinds[at] = QUIET_ANSWER if quiet else ANSWER
-        return quiet
 
     # ------------------------------------------------------------ what is shown
 
@@ -229,7 +181,7 @@ class TreeView:
         """Show another kind of entries; everything is unfolded, the selection stays."""
         self.memory.filter = mode
         self.memory.folded.clear()
-        self._lay_out()
+        self._stale = True
 
     def toggle_filter(self, mode: TreeFilter) -> None:
         """Set a filter, or go back to the default one when it is set."""
@@ -242,19 +194,19 @@ class TreeView:
     def set_hidden(self, entry_ids: Collection[str]) -> None:
         """Say where hidden branches begin."""
         self._hidden = entry_ids
-        self._lay_out()
+        self._stale = True
 
     def toggle_hidden(self) -> None:
         """Show hidden branches, or hide them again."""
         self.memory.show_hidden = not self.memory.show_hidden
-        self._lay_out()
+        self._stale = True
 
     def branch_start(self, entry_id: str) -> str | None:
         """The first entry of the branch an entry is on, filters aside; None on the active path.
 
         Where a branch leaves the active path, it begins.
         """
-        at = self.shape.index.get(entry_id)
+        at = self.shape.find(entry_id)
         if at is None or self._on_path[at]:
             return None
         start = self.shape.structure[1][at]
@@ -275,32 +227,66 @@ class TreeView:
             allowed, flags = flags, bytearray(len(kinds))
             for at in self._labelled:
                 flags[at] = allowed[at]
-        self._hidden_count = 0
+        self._made_hidden_count = 0
         if not self.memory.show_hidden:
             for first, end in self._hidden_ranges():
-                self._hidden_count += flags.count(1, first, end)
+                self._made_hidden_count += flags.count(1, first, end)
                 flags[first:end] = bytes(end - first)
         return flags
 
     def _hidden_ranges(self) -> Iterator[tuple[int, int]]:
         for entry_id in self._hidden:
-            at = self.shape.index.get(entry_id)
+            at = self.shape.find(entry_id)
             if at is not None and not self._on_path[at]:
                 yield at, self.shape.ends[at]
 
+    # ------------------------------------------------------------ laying out
+
     def _lay_out(self) -> None:
-        self._shown_flags = flags = self._flags()
-        shape = self.shape
-        if self._searching:
-            shown = shape.with_ancestors(self._hits, flags)
-        else:
-            shown = list(compress(range(len(shape)), flags))
-        folded = {shape.index[i] for i in self.memory.folded if i in shape.index}
-        self._layout = TreeLayout(shape, shown, folded)
-        self._shown_hits = (
-            [r for r, at in enumerate(self._layout.rows) if at in self._hits] if self._hits else []
+        """Make the rows anew, if something changed since."""
+        if not self._stale:
+            return
+        self._stale = False
+        self._made_flags = flags = self._flags()
+        folded = {at for i in self.memory.folded if (at := self.shape.find(i)) is not None}
+        self._made_layout = (
+            self._search_layout(flags)
+            if self._searching
+            else (self._plain_layout(flags, frozenset(folded)))
         )
+        rows, hits = self._made_layout.rows, self._hits
+        self._made_hits = [row for row, at in enumerate(rows) if at in hits] if hits else []
         self._choose_row()
+
+    def _search_layout(self, flags: bytearray) -> TreeLayout:
+        return TreeLayout(self.shape, self.shape.with_ancestors(self._hits, flags), ())
+
+    def _plain_layout(self, flags: bytearray, folded: frozenset[int]) -> TreeLayout:
+        memory, made_of = self.memory, (bytes(flags), folded)
+        if memory.layout is None or memory.layout_of != made_of:
+            shown = list(compress(range(len(self.shape)), flags))
+            memory.layout, memory.layout_of = TreeLayout(self.shape, shown, folded), made_of
+        return memory.layout
+
+    @property
+    def _layout(self) -> TreeLayout:
+        self._lay_out()
+        return self._made_layout
+
+    @property
+    def _row(self) -> int:
+        self._lay_out()
+        return self._made_row
+
+    @property
+    def _shown_hits(self) -> list[int]:
+        self._lay_out()
+        return self._made_hits
+
+    @property
+    def _shown_flags(self) -> bytearray:
+        self._lay_out()
+        return self._made_flags
 
     def _choose_row(self) -> None:
         layout = self._layout
@@ -312,7 +298,7 @@ class TreeView:
             row = layout.nearest(self._wanted)
         if row is None:
             row = max(0, min(layout.first_at_or_after(self._wanted), len(layout) - 1))
-        self._row = row
+        self._made_row = row
 
     # ------------------------------------------------------------ searching
 
@@ -329,19 +315,19 @@ class TreeView:
 
     def add_hits(self, entry_ids: Iterable[str]) -> None:
         """Take in more hits; `relayout` shows them."""
-        index = self.shape.index
-        self._hits.update(index[entry_id] for entry_id in entry_ids if entry_id in index)
+        found = (self.shape.find(entry_id) for entry_id in entry_ids)
+        self._hits.update(at for at in found if at is not None)
 
     def end_search(self) -> None:
         """Show everything again; the selection stays on its entry."""
         self._keep_selection()
         self._searching = False
         self._hits = set()
-        self._lay_out()
+        self._stale = True
 
     def is_shown_kind(self, entry_id: str) -> bool:
         """True when filter and hidden branches let an entry through; a quiet answer never is."""
-        at = self.shape.index.get(entry_id)
+        at = self.shape.find(entry_id)
         return at is not None and bool(self._shown_flags[at])
 
     @property
@@ -393,6 +379,10 @@ class TreeView:
             hidden_branch=shape.ids[at] in self._hidden,
         )
 
+    def levels(self, first: int, count: int) -> list[int]:
+        """The levels of some rows from a row on, fewer at the end."""
+        return self._layout.levels[first : first + count]
+
     def gutter(self, number: int, first_level: int, count: int) -> list[Step]:
         """The gutter steps before a row that are in sight."""
         return self._layout.gutter(number, first_level, count)
@@ -413,7 +403,8 @@ class TreeView:
     @property
     def hidden_count(self) -> int:
         """How many entries of hidden branches are left out."""
-        return self._hidden_count
+        self._lay_out()
+        return self._made_hidden_count
 
     # ------------------------------------------------------------ selection
 
@@ -429,7 +420,7 @@ class TreeView:
 
     def select(self, entry_id: str) -> bool:
         """Select an entry or its nearest visible ancestor; False when there is neither."""
-        at = self.shape.index.get(entry_id)
+        at = self.shape.find(entry_id)
         row = None if at is None else self._layout.nearest(at)
         if row is None:
             return False
@@ -487,10 +478,10 @@ class TreeView:
             self.memory.folded.add(entry_id)
         else:
             self.memory.folded.discard(entry_id)
-        self._lay_out()
+        self._stale = True
 
     def _go(self, row: int) -> None:
-        self._row = row
+        self._made_row = row
         self._keep_selection()
 
     def _keep_selection(self) -> None:

@@ -36,6 +36,9 @@ from pi_tui.core.transcript import (
 from pi_tui.core.tree import SessionTree
 from pi_tui.export.masking import Masker
 
+_BLANKS_PER_CHAR = 20
+"""How much longer than what is shown the text may be that is looked at: most of it blanks."""
+_MAIN_ARGUMENT_CHARS = 10_000
 MAIN_ARGUMENTS = ("path", "command", "pattern", "file_path", "query", "url")
 
 
@@ -127,10 +130,33 @@ class Conversation:
         """A text without keys."""
         return self.masker.mask(text)
 
+    def arguments_text(self, arguments: dict[str, JSON]) -> str:
+        """All arguments of a call as readable JSON, without keys.
+
+        They are masked before they are encoded, where no escape hides how a key begins, and once
+        more as text, for numbers beside a telling name.
+        """
+        if not arguments:
+            return ""
+        masked = self.masker.mask_json(arguments)
+        return self.text(json.dumps(masked, ensure_ascii=False, indent=2))
+
+    def main_argument(self, arguments: dict[str, JSON]) -> str:
+        """The argument that tells best what a call does, without keys, counted elsewhere."""
+        name, value = _main_argument(arguments)
+        # A value without its name may not look like a key any more.
+        masked = self.masker.mask_json({name: value[:_MAIN_ARGUMENT_CHARS]}, counted=False)
+        return next(iter(masked.values()), "") if isinstance(masked, dict) else ""
+
     def glance(self, text: str, limit_chars: int) -> str:
         """The beginning of a text on one line, without keys, which are counted elsewhere."""
-        line = " ".join(self.masker.mask(text[: limit_chars * 20], counted=False).split())
-        return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
+        beginning = text[: limit_chars * _BLANKS_PER_CHAR]
+        if len(beginning) < len(text):
+            # A key that was cut need not look like one.
+            beginning = beginning[: _last_blank(beginning)]
+        line = " ".join(self.masker.mask(beginning, counted=False).split())
+        whole = len(beginning) == len(text) and len(line) <= limit_chars
+        return line if whole else line[: limit_chars - 1] + "…"
 
     @property
     def title(self) -> str:
@@ -187,18 +213,19 @@ def images_of(entry: Entry) -> tuple[ImageContent, ...]:
     return tuple(block for block in content if isinstance(block, ImageContent))
 
 
-def main_argument(arguments: dict[str, JSON]) -> str:
-    """The argument that tells best what a call does."""
+def _main_argument(arguments: dict[str, JSON]) -> tuple[str, str]:
     for name in MAIN_ARGUMENTS:
         value = arguments.get(name)
         if isinstance(value, str) and value:
-            return value
-    return next((value for value in arguments.values() if isinstance(value, str)), "")
+            return name, value
+    strings = ((name, value) for name, value in arguments.items() if isinstance(value, str))
+    return next(strings, ("", ""))
 
 
-def arguments_text(arguments: dict[str, JSON]) -> str:
-    """All arguments as readable JSON."""
-    return json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else ""
+def _last_blank(text: str) -> int:
+    """Where the last word of a text begins; its end when there is no other word."""
+    words = text.rstrip().rsplit(None, 1)
+    return len(text) - len(words[1]) if len(words) > 1 and not text[-1].isspace() else len(text)
 
 
 def diff_text(details: JSON) -> str:

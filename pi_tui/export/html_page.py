@@ -28,10 +28,8 @@ from pi_tui.export.contents import (
     Conversation,
     Piece,
     answer_line,
-    arguments_text,
     cost_text,
     diff_text,
-    main_argument,
 )
 from pi_tui.export.html_text import line_html, markdown_html, pre_html, text_html
 from pi_tui.export.outline import outline
@@ -170,10 +168,10 @@ class _Page:
         conversation = self._conversation
         state = block.state if block.state in ("ok", "error", "aborted") else "open"
         name = line_html(conversation.glance(block.name, 80))
-        argument = line_html(conversation.glance(main_argument(block.arguments), 160))
+        argument = line_html(conversation.glance(conversation.main_argument(block.arguments), 160))
         took = f" · {short_duration(block.duration_ms)}" if block.duration_ms is not None else ""
         said = "" if state == "ok" else f" · {'no result' if state == 'open' else state}"
-        arguments = pre_html(conversation.text(arguments_text(block.arguments)), "arguments")
+        arguments = pre_html(conversation.arguments_text(block.arguments), "arguments")
         diff = _diff(conversation.text(diff_text(block.details)))
         output = pre_html(conversation.text(block.output), "output")
         return (

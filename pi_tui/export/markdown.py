@@ -25,10 +25,8 @@ from pi_tui.export.contents import (
     Conversation,
     Piece,
     answer_line,
-    arguments_text,
     cost_text,
     diff_text,
-    main_argument,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&-])")
@@ -152,10 +150,10 @@ def _lines(conversation: Conversation, piece: Piece) -> list[str]:
 
 def _tool(conversation: Conversation, block: ToolBlock) -> list[str]:
     name = plain(conversation.glance(block.name, 80))
-    argument = plain(conversation.glance(main_argument(block.arguments), 120))
+    argument = plain(conversation.glance(conversation.main_argument(block.arguments), 120))
     lines = [f"### Tool: {name} {argument}".rstrip(), ""]
     if block.arguments:
-        lines += [fenced(conversation.text(arguments_text(block.arguments)), "json"), ""]
+        lines += [fenced(conversation.arguments_text(block.arguments), "json"), ""]
     if diff := diff_text(block.details):
         lines += [fenced(conversation.text(diff), "diff"), ""]
     lines += [

@@ -5,12 +5,15 @@ What is masked keeps its first characters, so that a reader sees what kind of ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+from pi_tui.core.messages import JSON
 from pi_tui.core.redaction import Redactor
 
 SHOWN_CHARS = 4
 MASK = "…[masked]"
+_Value = TypeVar("_Value")
 
 
 class Masker:
@@ -30,10 +33,17 @@ class Masker:
 
     def mask(self, text: str, *, counted: bool = True) -> str:
         """The text without its keys. `counted` False: it was or will be counted elsewhere."""
+        return self._masked(self._redactor.redact, text, counted)
+
+    def mask_json(self, value: JSON, *, counted: bool = True) -> JSON:
+        """The same value without keys in its strings and names; to be encoded afterwards."""
+        return self._masked(self._redactor.redact_json, value, counted)
+
+    def _masked(self, redact: Callable[[_Value], _Value], value: _Value, counted: bool) -> _Value:
         if not self._active:
-            return text
+            return value
         before = self._redactor.count
-        masked = self._redactor.redact(text)
+        masked = redact(value)
         if not counted:
             self._redactor.count = before
         return masked

@@ -19,7 +19,7 @@ from pi_tui.core.messages import (
     text_of,
 )
 from pi_tui.core.numbers import compact_count
-from pi_tui.export.contents import Conversation, main_argument
+from pi_tui.export.contents import Conversation
 
 GLANCE_CHARS = 100
 MAX_DEPTH = 8
@@ -90,7 +90,7 @@ def _answer(conversation: Conversation, message: AssistantMessage) -> str:
     if text:
         return f"assistant: {text}"
     calls = ", ".join(
-        conversation.glance(f"{call.name} {main_argument(call.arguments)}", 40)
+        conversation.glance(f"{call.name} {conversation.main_argument(call.arguments)}", 40)
         for call in message.tool_calls[:3]
     )
     return f"[{calls}]" if calls else "assistant: (no text)"

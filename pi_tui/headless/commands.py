@@ -1,6 +1,7 @@
 """Slash commands without a screen: what they say goes out, what they would ask is not asked.
 
-A command that needs an answer gets none and says itself what to type instead.
+A question lists its answers, and the command counts as failed: nobody can choose one here. So does
+one that told of an error while it ran, whoever told it.
 """
 
 from __future__ import annotations
@@ -8,17 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pi_tui.agent.session import AgentSession
+from pi_tui.commands.facts import as_data
 from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.ui import Choice
-from pi_tui.core.events import NoticeLevel
+from pi_tui.core.events import CompactionEnd, CompactionResult, Event, Notice, NoticeLevel
+from pi_tui.core.messages import JSON
+from pi_tui.core.numbers import compact_count
+
+NOBODY_TO_ASK = (
+    "Nobody can be asked here, so nothing was changed. Name the choice with the command if it "
+    "takes one, or use the screen."
+)
 
 
 class HeadlessUI:
-    """The `CommandUI` of print and JSON mode. `failed` once a command reported an error."""
+    """The `CommandUI` of print and JSON mode. `failed` once a command reported an error.
+
+    `show` gets a title, a text, and the same as data or None.
+    """
 
     def __init__(
         self,
-        show: Callable[[str, str], None],
+        show: Callable[[str, str, JSON], None],
         notify: Callable[[NoticeLevel, str], None],
     ) -> None:
         self._show = show
@@ -30,24 +42,29 @@ class HeadlessUI:
         self._notify(level, text)
 
     def show(self, title: str, text: str) -> None:
-        self._show(title, text)
+        self._show(title, text, None)
+
+    def show_facts(self, title: str, text: str, facts: JSON) -> None:
+        self._show(title, text, facts)
 
     async def choose(
         self, title: str, options: Sequence[Choice], current: str | None = None
     ) -> str | None:
-        """Nobody can be asked: list what there is."""
+        """Nobody can be asked: list what there is, and say that nothing was chosen."""
         rows = [
             f"{'*' if option.value == current else ' '} {option.value}  {option.detail}".rstrip()
             for option in options
         ]
-        self._show(title, "\n".join(rows))
+        self._show(title, "\n".join(rows), {"options": as_data(options), "current": current})
+        stop = "" if title.endswith((".", "?", "!")) else "."
+        self.notify("error", f"{title}{stop} {NOBODY_TO_ASK}")
         return None
 
     def set_editor_text(self, text: str) -> None:
-        self._show("Text of the message", text)
+        self._show("Text of the message", text, None)
 
     def copy(self, text: str) -> None:
-        self._show("Copied text", text)
+        self._show("Copied text", text, None)
 
     def key_rows(self) -> Sequence[tuple[str, str]]:
         return ()
@@ -71,6 +88,28 @@ class HeadlessCommands:
     async def run(self, text: str) -> bool:
         """Run it; True when it did what it says."""
         self._ui.failed = False
-        done = await self._registry.run(text, self._session, self._ui)
-        await self._session.wait_idle()
+        unsubscribe = self._session.subscribe(self._listen)
+        try:
+            done = await self._registry.run(text, self._session, self._ui)
+            await self._session.wait_idle()
+        finally:
+            unsubscribe()
         return done and not self._ui.failed
+
+    def _listen(self, event: Event) -> None:
+        """Hear how it went where only events tell that; the front end writes what they say."""
+        if isinstance(event, Notice):
+            self._ui.failed = self._ui.failed or event.level == "error"
+        elif isinstance(event, CompactionEnd):
+            if event.result is None:
+                self._ui.failed = True
+            elif event.reason == "manual":
+                self._ui.notify("info", compacted_text(event.result))
+
+
+def compacted_text(result: CompactionResult) -> str:
+    """A finished compaction in one line."""
+    before, after = compact_count(result.tokens_before), result.estimated_tokens_after
+    return (
+        f"compacted: {before} → about {compact_count(after)} tokens; the session keeps everything"
+    )

@@ -1,7 +1,7 @@
 """What a run without a screen starts from: messages, piped text, `@file` arguments.
 
-Turns them into prompts. Sizes are bytes. Piped text is cut at a bound and says so; a file that was
-named and cannot go along whole is refused instead, because nobody would notice that it is missing.
+Turns them into prompts. Sizes are bytes. What cannot go along whole, or is no text, is refused,
+because nobody would notice that it is missing or garbled.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ MAX_TEXT_FILE_BYTES = 4 * 1024 * 1024
 
 MAX_IMAGE_FILE_BYTES = 20 * 1024 * 1024
 WAITING_AFTER_S = 3.0
+_MOST_REPLACED = 0.3
+"""What part of a text may be bytes that are no UTF-8: another encoding has some, garbage most."""
 
 
 class Prompt(Struct, frozen=True):
@@ -35,11 +37,11 @@ class Prompt(Struct, frozen=True):
 
 
 class PipedText(Struct, frozen=True):
-    """Text from standard input; `size_bytes` of it were taken, more was there if `truncated`."""
+    """Text from standard input, its size there, and what is to be told about it."""
 
     text: str
     size_bytes: int
-    truncated: bool = False
+    notices: tuple[str, ...] = ()
 
 
 class FileArguments(Struct, frozen=True):
@@ -60,10 +62,11 @@ def read_piped(
     on_waiting: Callable[[], None] = lambda: None,
     waiting_after_s: float = WAITING_AFTER_S,
 ) -> PipedText | None:
-    """Read standard input to its end or to the bound; None when nothing but blanks came.
+    """Read standard input to its end; None when nothing but blanks came.
 
-    `on_waiting` is called once when nothing arrives for a while, so that a run that waits for a
-    pipe nobody closes does not look dead.
+    Raises UsageError when there is more than the bound, or no text. `on_waiting` is called once
+    when nothing arrives for a while, so that a run that waits for a pipe nobody closes does not
+    look dead.
     """
     try:
         handle = stream.fileno()
@@ -72,27 +75,40 @@ def read_piped(
     if handle >= 0 and not select.select([handle], [], [], waiting_after_s)[0]:
         on_waiting()
     data = stream.read(max_bytes + 1)
-    truncated = len(data) > max_bytes
-    data = data[:max_bytes]
-    text = _decode(data, cut=truncated)[0]
+    if len(data) > max_bytes:
+        raise UsageError(
+            f"standard input has more than {max_bytes} bytes, which no message may have",
+            hint="Write it to a file and name its path in the message, and the agent reads what it "
+            "needs.",
+        )
+    decoded = _decode(data)
+    if decoded is None:
+        raise UsageError(
+            "standard input is not UTF-8 text",
+            hint="An image goes along as @file; of any other file, name the path in the message.",
+        )
+    text, replaced = decoded
     if not text.strip():
         return None
-    if truncated:
-        text = f"{text}\n[cut here: only the first {len(data)} bytes of the input were taken]"
-    return PipedText(text, len(data), truncated)
+    told = ("standard input is not UTF-8 text; odd bytes were replaced",) if replaced else ()
+    return PipedText(text, len(data), told)
 
 
-def _decode(data: bytes, *, cut: bool = False) -> tuple[str, bool]:
-    """The text, and whether bytes had to be replaced. `cut`: the end may be in a character."""
+def _decode(data: bytes) -> tuple[str, bool] | None:
+    """The text, and whether bytes had to be replaced; None for what is no text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace"), False
+    if b"\0" in data:
+        return None
     try:
         return data.decode("utf-8-sig"), False
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         text = data.decode("utf-8-sig", "replace")
-        if cut and error.start >= len(data) - 3:
-            return text.rstrip("\ufffd"), False
-        return text, True
+        return (text, True) if text.count("\ufffd") <= _allowed(text) else None
+
+
+def _allowed(text: str) -> float:
+    return max(8, len(text) * _MOST_REPLACED)
 
 
 # ---------------------------------------------------------------- files
@@ -118,13 +134,13 @@ def read_file_arguments(names: Sequence[str], expand: Callable[[str], Path]) -> 
                 f" {MAX_TEXT_FILE_BYTES}",
                 hint="Name the path in the message instead, and the agent reads what it needs.",
             )
-        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-        if b"\0" in data and not utf16:
+        decoded = _decode(data)
+        if decoded is None:
             raise UsageError(
                 f"@{name} is neither text nor a PNG, JPEG, GIF or WebP image",
                 hint="Name the path in the message instead.",
             )
-        text, replaced = _decode(data)
+        text, replaced = decoded
         if replaced:
             notices.append(f"@{name} is not UTF-8 text; odd bytes were replaced")
         end = "" if text.endswith("\n") or not text else "\n"

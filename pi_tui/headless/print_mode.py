@@ -34,7 +34,7 @@ async def run_print(
     writer = OutputWriter(stdout)
     with StopSignals(writer.release) as signals:
         ui = HeadlessUI(
-            lambda title, text: writer.put(encode_text(f"{_safe(text, stdout)}\n", stdout)),
+            lambda _, text, data: writer.put(encode_text(f"{_safe(text, stdout)}\n", stdout)),
             diagnostics.say,
         )
         run = HeadlessRun(
@@ -52,7 +52,7 @@ async def run_print(
             elif ending.complete and ending.command_done is None:
                 diagnostics.say("warning", "the model gave an empty answer")
         await writer.finish(signals.first)
-        code = tell_ending(ending, signals, diagnostics)
+        code = tell_ending(ending, signals, diagnostics, session.store)
     if writer.failure is not None and not reader_left(writer.failure):
         tell_failure(writer.failure, diagnostics)
         return code or 1

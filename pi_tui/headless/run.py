@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import UNSET, Struct
@@ -187,14 +188,16 @@ def tell(event: Event, diagnostics: Diagnostics) -> None:
         diagnostics.say("error", f"compaction failed: {event.error_message}")
 
 
-def tell_ending(ending: Ending, signals: StopSignals, diagnostics: Diagnostics) -> int:
+def tell_ending(
+    ending: Ending, signals: StopSignals, diagnostics: Diagnostics, store: SessionStore
+) -> int:
     """Write why a run did not end well, if so, and give the exit code."""
     answer = ending.answer
     stop_reason = answer.stop_reason if answer is not None else None
     if ending.error is not None:
         diagnostics.say("error", ending.error.text)
     elif signals.received is not None:
-        diagnostics.say("info", "stopped; the session keeps what was done")
+        diagnostics.say("info", f"stopped; {_kept(store)}")
     elif answer is not None and stop_reason == "error":
         text = "" if answer.error_message is UNSET else answer.error_message
         diagnostics.say("error", text or "the model request failed")
@@ -210,3 +213,11 @@ def tell_ending(ending: Ending, signals: StopSignals, diagnostics: Diagnostics) 
     if signals.exit_code is not None:
         return signals.exit_code
     return 0 if ending.complete else 1
+
+
+def _kept(store: SessionStore) -> str:
+    if store.path is None:
+        return "this session has no file, so nothing of it is kept"
+    if not Path(store.path).exists():
+        return "nothing was done yet"
+    return "the session keeps what was done"

@@ -16,6 +16,7 @@ from msgspec import Struct
 from pi_tui.core.json_text import decode_json, mended_text
 from pi_tui.core.messages import JSON
 from pi_tui.core.redaction import Redactor, is_placeholder
+from pi_tui.core.sanitise import sanitise_line
 
 _MAX_DETAIL_CHARS = 600
 _MAX_BODY_CHARS = 200_000
@@ -66,7 +67,8 @@ _LIBRARY_FRAME = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout): |\w+Except
 
 
 def one_line(text: str) -> str:
-    """Collapse white space, drop control characters, bound the length."""
+    """Collapse white space, drop control characters and what they begin, bound the length."""
+    text = sanitise_line(text)  # first: a sequence without its beginning could not be told any more
     flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(flat) > _MAX_DETAIL_CHARS:
         return flat[: _MAX_DETAIL_CHARS - 1].rstrip() + "…"

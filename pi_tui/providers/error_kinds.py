@@ -47,6 +47,8 @@ _OVERFLOW = re.compile(
     r"|larger than the (model'?s )?(maximum )?context|exceeded model token limit"
     r"|range of input length|too many (input )?tokens|tokens? (in|of) (your )?(prompt|input) exceed"
     r"|maximum (number of )?(input )?tokens allowed|max_model_len"
+    r"|inputs\W{0,3} ?tokens.{0,20}max_new_tokens.{0,20}must be"
+    r"|inputs\W{0,3} must have less than \d+ tokens"
 )
 _OUTPUT_LIMIT = re.compile(
     r"max(_completion|_output)?_tokens:? \d+ >|maximum allowed number of output tokens"
@@ -148,7 +150,8 @@ def _window(words: str) -> int | None:
     return _first_number(
         words,
         r"> ([\d,]{4,})",
-        r"(?:maximum|limit|window|context length|model length)[^\d]{0,40}?([\d,]{4,})",
+        r"(?:must be <=?|less than) ?([\d,]{3,})",
+        r"(?:maximum|limit|window|context (?:length|size)|model length)[^\d]{0,40}?([\d,]{4,})",
         r"with ([\d,]{4,}) maximum",
         r"([\d,]{4,})(?: tokens?)? (?:maximum|limit)",
         r"\[1, ?([\d,]{4,})\]",

@@ -1,7 +1,7 @@
 """Writes a new session from a path of another one: fork and clone.
 
-Lines are copied as bytes, so types and fields nobody here knows survive; only the links between
-entries are changed where an entry between them is left out.
+Lines are copied as bytes, so types and fields nobody here knows survive; only the bytes of the
+links between entries are changed where an entry between them is left out.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from pi_tui.core.entries import SessionHeader, header_to_data
 from pi_tui.core.errors import StorageError
 from pi_tui.core.extract import extract_path
@@ -22,6 +20,7 @@ from pi_tui.core.protocols import OpenedSession
 from pi_tui.core.tree import Label
 from pi_tui.storage.filesystem import REAL_FILE_SYSTEM, FileSystem, make_private_folders
 from pi_tui.storage.jsonl import create_session, open_session
+from pi_tui.storage.line_fields import with_fields
 from pi_tui.storage.lines import decode_line, encode_line
 from pi_tui.storage.names import new_entry_id, new_session_path
 from pi_tui.storage.trouble import reason_of
@@ -95,17 +94,7 @@ def _copied_lines(
             continue
         changed = {key: data.get(key) for key in _LINKS if data.get(key) != old.get(key)}
         line = source.raw_line(data["id"])
-        yield (_relinked(line, changed) if changed else line + b"\n")
+        yield (with_fields(line, changed) if changed else line) + b"\n"
 
 
 _ENTRY_KEYS = ("type", "id", "timestamp", *_LINKS)
-
-
-def _relinked(line: bytes, changed: dict[str, JSON]) -> bytes:
-    """The same line with some fields replaced; all others keep their bytes."""
-    try:
-        fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError):
-        return encode_line({**decode_line(line), **changed})
-    fields.update({key: msgspec.Raw(msgspec.json.encode(value)) for key, value in changed.items()})
-    return msgspec.json.encode(fields) + b"\n"

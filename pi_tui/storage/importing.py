@@ -1,7 +1,7 @@
 """Takes a session file from elsewhere into the library: a copy that belongs to this directory.
 
-The entries are copied byte for byte. In the header only the directory changes, and the id when a
-session of the library has it already. The given file is never touched.
+Everything is copied byte for byte, but in the header the directory, and the id when a session of
+the library has it already. The given file is never touched.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pi_tui.core.errors import NotASessionError, SessionNotFoundError, StorageError
+from pi_tui.core.messages import JSON
 from pi_tui.storage.filesystem import FileSystem, is_regular, make_private_folders
 from pi_tui.storage.index import Header, find_header
-from pi_tui.storage.lines import encode_line
+from pi_tui.storage.line_fields import with_fields
 from pi_tui.storage.names import SUFFIX, file_name, new_session_id, new_session_path
 from pi_tui.storage.trouble import cannot_read, reason_of
 from pi_tui.storage.whole_file import write_file
@@ -65,13 +66,14 @@ def _open(fs: FileSystem, path: str) -> int:
 
 def _copy(fs: FileSystem, fd: int, header: Header, directory: str, cwd: str) -> str:
     wanted = replace(header.value, cwd=cwd)
-    data = {**header.data, "cwd": cwd}
+    changed: dict[str, JSON] = {"cwd": cwd}
     if _is_known(directory, file_name(wanted)):
         wanted = replace(wanted, id=new_session_id())
-        data["id"] = wanted.id
+        changed["id"] = wanted.id
     target = new_session_path(directory, wanted)
     make_private_folders(fs, str(Path(target).parent))
-    write_file(fs, target, chain([encode_line(data)], _rest(fs, fd, header.end)))
+    first_line = with_fields(header.text, changed) + b"\n"
+    write_file(fs, target, chain([first_line], _rest(fs, fd, header.end)))
     return target
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from pi_tui.core.entries import FORMAT_VERSION, EntryHead, SessionHeader
 from pi_tui.core.messages import JSON
@@ -24,6 +25,7 @@ HEADER_SEARCH_BYTES = 16 << 20
 
 _HEADER_BLOCK_BYTES = 8192
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FILLING = b"\0 \t\r"
 
 
 class _MessageFields(Struct, gc=False):
@@ -54,7 +56,7 @@ class Findings(Struct):
 
 
 class Header(Struct):
-    """The header as it stands in the file. `end` is the offset of the next line."""
+    """The header as it stands in the file. `end` is the offset of what follows, a line or glue."""
 
     value: SessionHeader
     data: dict[str, JSON]
@@ -62,6 +64,11 @@ class Header(Struct):
     end: int
     lines_before: int
     garbage_before: int
+
+    @property
+    def text(self) -> bytes:
+        """The bytes of the object alone."""
+        return self.line.removeprefix(BYTE_ORDER_MARK).strip(_FILLING)
 
 
 class Index:
@@ -131,13 +138,29 @@ def find_header(fs: FileSystem, fd: int) -> Header | None:
                 if header is None:
                     return None
                 return Header(header, value, line, position, number, garbage)
+            glued = _glued_header(text, position - len(text) - (not is_last))
+            if glued is not None:
+                # What follows it on the line is read as a line, which has the same number.
+                return replace(glued, lines_before=number - 1, garbage_before=garbage)
             number += 1
             garbage += not is_blank(text)
     return None
 
 
+def _glued_header(line: bytes, start: int) -> Header | None:
+    """A header that other entries or a rest were glued to; the line begins at `start`."""
+    if b'"session"' not in line:
+        return None
+    for offset, piece in pieces_of(line):
+        value = _object(piece)
+        header = header_from_data(value) if isinstance(value, dict) else None
+        if header is not None:
+            return Header(header, value, piece, start + offset + len(piece), 0, 0)
+    return None
+
+
 def _first_value(line: bytes) -> JSON:
-    body = line.strip(b"\0 \t\r")
+    body = line.strip(_FILLING)
     if not body:
         return None
     try:

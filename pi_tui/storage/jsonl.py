@@ -39,6 +39,20 @@ def create_session(
     return FileStore(fs, header, LineFile(fs, path, encode_line(header_to_data(header))))
 
 
+def look_at_session(
+    path: str | os.PathLike[str], *, fs: FileSystem = REAL_FILE_SYSTEM
+) -> SessionHeader:
+    """The header of a session file; nothing is locked and nothing is changed.
+
+    Raises SessionNotFoundError, NotASessionError, StorageError.
+    """
+    real = os.path.realpath(path)
+    try:
+        return _Opening(fs, real, None, new_entry_id).look()
+    except OSError as error:
+        raise cannot_read(real, error) from error
+
+
 def open_session(
     path: str | os.PathLike[str],
     *,
@@ -81,8 +95,8 @@ class _Opening:
         self._header_for_empty = new_header
         self._new_id = new_id
 
-    def look(self) -> None:
-        """Refuse what is no session, before anything is made or locked."""
+    def look(self) -> SessionHeader:
+        """The header. Refuses what is no session, before anything is made or locked."""
         try:
             status = self._fs.stat(self._path)
         except (FileNotFoundError, NotADirectoryError):
@@ -92,13 +106,12 @@ class _Opening:
         if not is_regular(status):
             raise self._not_a_session("it is not an ordinary file")
         if not status.st_size:
-            self._require_header()
-        else:
-            fd = self._fs.open(self._path, os.O_RDONLY)
-            try:
-                self._header(fd)
-            finally:
-                self._fs.close(fd)
+            return self._require_header()()
+        fd = self._fs.open(self._path, os.O_RDONLY)
+        try:
+            return self._header(fd).value
+        finally:
+            self._fs.close(fd)
 
     def _not_a_session(self, reason: str) -> NotASessionError:
         return NotASessionError(

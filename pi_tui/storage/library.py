@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from pi_tui.core.entries import SessionHeader, SessionInfoEntry, iso_timestamp
@@ -18,20 +19,25 @@ from pi_tui.core.protocols import OpenedSession, SessionStore
 from pi_tui.core.session_library import SessionHit, SessionRow, never
 from pi_tui.core.session_search import Match, Query, Span, match_any
 from pi_tui.core.tree import Label, SessionTree
-from pi_tui.storage.conversation_text import conversation_text
+from pi_tui.storage.conversation_text import ConversationTexts
 from pi_tui.storage.filesystem import REAL_FILE_SYSTEM, FileSystem
 from pi_tui.storage.fork import fork_session
 from pi_tui.storage.importing import import_copy
-from pi_tui.storage.jsonl import open_session
+from pi_tui.storage.jsonl import look_at_session, open_session
 from pi_tui.storage.listing import find_session, iter_sessions
 from pi_tui.storage.lock import acquire
-from pi_tui.storage.names import new_entry_id, new_session_id
+from pi_tui.storage.names import flat_name, new_entry_id, new_session_id
+from pi_tui.storage.same_directory import SameDirectory
 from pi_tui.storage.summary import SessionSummary, read_header
 from pi_tui.storage.trash import Trash
 from pi_tui.storage.trouble import reason_of
 
 EXCERPT_CHARS = 120
 _BEFORE_HIT_CHARS = 40
+
+
+class _Stopped(Exception):
+    """The search is not wanted any more."""
 
 
 def _as_it_is(path: str) -> str:
@@ -59,6 +65,7 @@ class FileLibrary:
         self._expand = expand
         self._shown = shown
         self._fs = fs
+        self._texts = ConversationTexts(fs)
 
     @property
     def cwd(self) -> str:
@@ -66,6 +73,9 @@ class FileLibrary:
 
     def exists(self, directory: str) -> bool:
         return Path(directory).is_dir()
+
+    def is_here(self, directory: str) -> bool:
+        return SameDirectory(self._cwd, self._fs)(directory)
 
     def expand(self, path: str) -> str:
         return self._expand(path)
@@ -77,16 +87,18 @@ class FileLibrary:
 
     def rows(self, *, everywhere: bool) -> Iterator[SessionRow]:
         known: dict[str, bool] = {}
+        is_here = SameDirectory(self._cwd, self._fs)
         for summary in iter_sessions(
             self._directory,
             None if everywhere else self._cwd,
             cache_directory=self._cache_directory,
             fs=self._fs,
         ):
-            cwd = summary.cwd
+            # Under another name of the present directory it is still a session of here.
+            cwd = self._cwd if is_here(summary.cwd) else summary.cwd
             if cwd not in known:
                 known[cwd] = bool(cwd) and self.exists(cwd)
-            yield _row(summary, known[cwd])
+            yield _row(summary, cwd, known[cwd])
 
     def search(
         self, query: Query, *, everywhere: bool, stopped: Callable[[], bool] = never
@@ -94,23 +106,34 @@ class FileLibrary:
         for row in self.rows(everywhere=everywhere):
             if stopped():
                 return
-            hit = self._hit(row, query)
+            try:
+                hit = self._hit(row, query, stopped)
+            except _Stopped:
+                return
+            except OSError:
+                continue  # it was there when it was listed; the next list will tell
             if hit is not None:
                 yield hit
 
-    def _hit(self, row: SessionRow, query: Query) -> SessionHit | None:
-        texts = [row.title, row.id]
-        number, found = match_any(query, texts)
+    def _hit(self, row: SessionRow, query: Query, stopped: Callable[[], bool]) -> SessionHit | None:
+        number, found = match_any(query, (row.title, row.id))
         if found is None:
-            try:
-                texts.append(conversation_text(self._fs, row.path))
-            except OSError:
-                return None  # it was there when it was listed; the next list will tell
-            number, found = match_any(query, texts)
+            number, found = match_any(query, self._texts_of(row, stopped))
         if found is None:
             return None
-        excerpt, spans = excerpt_of(texts[number], found)
+        # The texts of a long session are not all held for the one that is shown.
+        shown = next(islice(self._texts_of(row, never), number, None), "")
+        excerpt, spans = excerpt_of(shown, found)
         return SessionHit(row, found.score, excerpt, spans)
+
+    def _texts_of(self, row: SessionRow, stopped: Callable[[], bool]) -> Iterator[str]:
+        """What a session is found by: title, id, and its words in parts, newest first."""
+        yield row.title
+        yield row.id
+        for part in self._texts.parts(row.path, row.size_bytes, row.modified_ms):
+            if stopped():
+                raise _Stopped
+            yield part
 
     def find(self, reference: str) -> str:
         looks_like_path = "/" in reference or reference.endswith(".jsonl")
@@ -119,6 +142,9 @@ class FileLibrary:
         )
 
     # ------------------------------------------------------------ open, copy
+
+    def directory_of(self, path: str) -> str:
+        return look_at_session(path, fs=self._fs).cwd
 
     def open(self, path: str, *, read_only: bool = False, take_over: bool = False) -> OpenedSession:
         return open_session(path, read_only=read_only, take_over=take_over, fs=self._fs)
@@ -158,7 +184,7 @@ class FileLibrary:
                 id=entry_id,
                 parent_id=tree.leaf_id,
                 timestamp=iso_timestamp(_now_ms()),
-                name=" ".join(name.split()),
+                name=flat_name(name),
             )
             store.append(entry, keep_on_failure=False)
         finally:
@@ -196,11 +222,11 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _row(summary: SessionSummary, cwd_exists: bool) -> SessionRow:
+def _row(summary: SessionSummary, cwd: str, cwd_exists: bool) -> SessionRow:
     return SessionRow(
         path=summary.path,
         id=summary.id,
-        cwd=summary.cwd,
+        cwd=cwd,
         cwd_exists=cwd_exists,
         name=summary.name,
         first_text=summary.first_text,

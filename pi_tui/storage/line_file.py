@@ -19,6 +19,11 @@ from pi_tui.storage.lock import SessionLock, acquire
 from pi_tui.storage.trouble import ELSEWHERE
 from pi_tui.storage.whole_file import read_parts, write_file
 
+
+class DeletedFile(Exception):
+    """The file was deleted under us; what it held can still be read, and be written anew."""
+
+
 TAIL_BYTES = 512
 """How much of the end of the file is remembered, to know it again when its inode changed."""
 
@@ -72,12 +77,14 @@ class LineFile:
     def prepare(self) -> None:
         """Get ready to write, making the file if there is none.
 
-        Raises OSError; StorageError when the file is not ours any more, SessionLockedError.
+        Raises OSError; StorageError when the file is not ours any more, SessionLockedError,
+        DeletedFile.
         """
         if self._fd is None:
             self._create()
         else:
             if self._lock is None:
+                self._named()  # where the folder is gone as well, no lock could be made in it
                 self._lock = acquire(self.path, fs=self._fs)
             if not self._can_write:
                 self._reopen()
@@ -155,12 +162,7 @@ class LineFile:
         fs = self._fs
         if self._fd is None:
             raise OSError(errno.EBADF, "the file is not open")
-        try:
-            named = fs.stat(self.path)
-        except FileNotFoundError:
-            raise StorageError(
-                "the session file was moved or deleted.", path=self.path, hint=ELSEWHERE
-            ) from None
+        named = self._named()
         try:
             held = fs.fstat(self._fd)
             same = (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
@@ -179,8 +181,22 @@ class LineFile:
             raise StorageError(
                 "another program has changed the session file since it was opened.",
                 path=self.path,
-                hint="Save the session to another place, or open it again to see what changed.",
+                hint=f"{ELSEWHERE} Open this one again to see what changed.",
             )
+
+    def _named(self) -> os.stat_result:
+        """What is at the path now. Raises OSError, DeletedFile, StorageError when it was moved."""
+        try:
+            return self._fs.stat(self.path)
+        except FileNotFoundError:
+            if self._fd is not None and self._fs.fstat(self._fd).st_nlink == 0:
+                raise DeletedFile from None
+            # It has another name now, which nobody tells; a second file would split the session.
+            raise StorageError(
+                "the session file was moved away.",
+                path=self.path,
+                hint=f"Move it back. {ELSEWHERE}",
+            ) from None
 
     def _cut_off_later(self, present_bytes: int) -> None:
         if self._fd is None:
@@ -236,8 +252,7 @@ class LineFile:
         fs = self._fs
         make_private_folders(fs, str(Path(path).parent))
         path = os.path.realpath(path)
-        # After a deleted file is written anew, the lock of its name is still held.
-        lock = None if path == self.path and self._lock else acquire(path, fs=fs)
+        lock = None if self._keeps_lock(path) else acquire(path, fs=fs)
         try:
             write_file(fs, path, self._content(lines, with_content))
             fd = fs.open(path, os.O_RDWR | os.O_APPEND)
@@ -251,6 +266,16 @@ class LineFile:
             lock.hold(path)
         size_bytes = fs.fstat(fd).st_size
         return LineFile(fs, path, self.first_line, fd=fd, lock=lock, size_bytes=size_bytes)
+
+    def _keeps_lock(self, path: str) -> bool:
+        """True where a deleted file is written anew and the lock of its name is still held."""
+        if self._lock is None or path != os.path.realpath(self.path):
+            return False
+        if self._lock.in_place:
+            return True
+        self._lock.release()  # its file went with the folder: it keeps nobody out
+        self._lock = None
+        return False
 
     def _content(self, lines: Iterable[bytes], with_content: bool) -> Iterator[bytes]:
         if self._fd is not None and with_content and self._has_first_line:

@@ -8,19 +8,19 @@ whatever the text holds. Nothing here knows where a line stands.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import msgspec
 
 from pi_tui.core.json_text import mended
 from pi_tui.core.messages import JSON
+from pi_tui.storage.glue import cuts_of
 from pi_tui.storage.nesting import MAX_DEPTH, decode_capped, is_deep, number
 
 _decode = msgspec.json.Decoder().decode
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
-_GLUE = re.compile(rb'(?<![\[,:\s]){"type":"')
 _EDGES = b"\0 \t\r\n"
 
 
@@ -68,17 +68,27 @@ def encode_line(data: Mapping[str, JSON]) -> bytes:
     return line + b"\n"
 
 
-def pieces_of(line: bytes) -> list[tuple[int, bytes]]:
-    """Parts of a bad line that may be whole entries, with their offsets in the line.
+def objects_of(line: bytes) -> Iterator[dict[str, JSON]]:
+    """The objects that can be read from a line, whole or in pieces, in their order."""
+    for _, piece in pieces_of(line):
+        try:
+            value = decode_line(piece)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
 
-    A crash leaves blocks of NUL bytes, and a careless writer glues its entry to a fragment. An
-    entry begins with its type; such a beginning directly after anything but `[`, `,`, `:` or white
-    space cannot be inside a JSON value, so a line is cut exactly there.
+
+def pieces_of(line: bytes) -> list[tuple[int, bytes]]:
+    """Parts of a bad line that may be whole entries, and what is between, with their offsets.
+
+    A crash leaves blocks of NUL bytes, and a careless writer glues its entry to another one or to
+    a fragment.
     """
-    starts = [0, *(found.start() for found in _GLUE.finditer(line) if found.start())]
-    ends = [*starts[1:], len(line)]
+    # One character for each byte, so that places stay; what is not ASCII stands inside strings.
+    cuts = sorted({0, *cuts_of(line.decode("latin-1")), len(line)})
     found = []
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in pairwise(cuts):
         piece = line[start:end]
         body = piece.lstrip(_EDGES)
         if body:

@@ -1,7 +1,8 @@
 """Finds sessions below a sessions directory: the list, one by reference, the latest of a project.
 
-A session belongs to the directory its header names; folder names are only where it is kept, and
-two directories may share one. Lists come newest first, by the time a file was last changed.
+A session belongs to the directory its header names, whichever of its names that is; folder names
+are only where it is kept, and two directories may share one. Lists come newest first, by the time a
+file was last changed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 from pi_tui.core.errors import NotASessionError, SessionNotFoundError
 from pi_tui.storage.filesystem import REAL_FILE_SYSTEM, FileSystem
 from pi_tui.storage.names import SUFFIX, id_in_name
+from pi_tui.storage.same_directory import SameDirectory
 from pi_tui.storage.summary import SessionSummary, read_header, summarise
 from pi_tui.storage.summary_cache import SummaryCache
 from pi_tui.storage.trouble import reason_of
@@ -61,7 +63,7 @@ def iter_sessions(
     cannot be read.
     """
     cache = SummaryCache(fs, cache_directory)
-    wanted = None if cwd is None else _normal(cwd)
+    wanted = None if cwd is None else SameDirectory(cwd, fs)
     try:
         for file in _files(directory, on_problem):
             summary = cache.get(file.path, file.size_bytes, file.modified_ns)
@@ -78,7 +80,7 @@ def iter_sessions(
                 if summary is None:
                     continue
                 cache.put(file.path, file.size_bytes, file.modified_ns, summary)
-            if wanted is None or _normal(summary.cwd) == wanted:
+            if wanted is None or wanted(summary.cwd):
                 yield summary
     finally:
         cache.save()
@@ -88,7 +90,7 @@ def latest_session(
     directory: PathLike, cwd: str, *, fs: FileSystem = REAL_FILE_SYSTEM
 ) -> str | None:
     """The path of the session changed last among those whose header names `cwd`, or None."""
-    wanted = _normal(cwd)
+    wanted = SameDirectory(cwd, fs)
     for file in _files(directory, None):
         try:
             if _belongs(fs, file.path, wanted):
@@ -145,13 +147,9 @@ def _session_id(fs: FileSystem, path: str) -> str:
     return header.id if header is not None else ""
 
 
-def _belongs(fs: FileSystem, path: str, wanted: str) -> bool:
+def _belongs(fs: FileSystem, path: str, wanted: SameDirectory) -> bool:
     header = read_header(fs, path)
-    return header is not None and _normal(header.cwd) == wanted
-
-
-def _normal(directory: str) -> str:
-    return os.path.normpath(directory) if directory else ""
+    return header is not None and wanted(header.cwd)
 
 
 def _files(directory: PathLike, on_problem: Callable[[str], None] | None) -> list[_Found]:

@@ -141,6 +141,16 @@ class SessionLock:
         except BlockingIOError:
             raise _locked(session_path, None, this_process(), "elsewhere") from None
 
+    @property
+    def in_place(self) -> bool:
+        """False when its file was taken away, so that another process could take the lock too."""
+        try:
+            if self._fd is not None:
+                return _same_file(self._fs, self.path, self._fd)
+            return _read_record(self._fs, self.path) == self._record
+        except OSError:
+            return False
+
     def release(self) -> None:
         """Give the lock up and take its file away. Never raises; doing it twice is harmless."""
         self._file.release()

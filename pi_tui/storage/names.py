@@ -1,7 +1,7 @@
 """Where a new session file goes: the folder of a working directory and the name of the file.
 
 Different directories may map to the same folder (`a/b-c` and `a-b/c`); only the header says to
-which directory a session belongs.
+which directory a session belongs. What people call a session has nothing to do with its file.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ def id_in_name(path: str) -> str:
     stem = Path(path).name.removesuffix(SUFFIX)
     moment, separator, session_id = stem.partition("_")
     return session_id if separator and moment else ""
+
+
+def flat_name(name: str) -> str:
+    """What somebody called a session, on one line: other programs write anything."""
+    return " ".join(name.split())
 
 
 def new_session_path(directory: str, header: SessionHeader) -> str:

@@ -57,7 +57,18 @@ def decode_capped(text: str) -> JSON:
 
     Raises ValueError when the text is not exactly one JSON value.
     """
-    return _Reader(text).read()
+    reader = _Reader(text)
+    value = reader.read()
+    if text[reader.position :].strip(" \t\n\r"):
+        raise ValueError("something follows the value")
+    return value
+
+
+def end_of_value(text: str, start: int) -> int:
+    """Where the JSON value ends that begins at a place. Raises ValueError when none does."""
+    reader = _Reader(text, start)
+    reader.read()
+    return reader.position
 
 
 _Value = TypeVar("_Value")
@@ -86,10 +97,10 @@ def _pruned(value: JSON, depth: int) -> JSON:
 class _Reader:
     """A pushdown automaton: open containers on a list, one token at a time."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, position: int = 0) -> None:
         self._text = text
         self._open: list[tuple[_Container, str, int]] = []  # container, pending key, start
-        self._position = 0
+        self.position = position
 
     def read(self) -> JSON:
         expects = "value"  # value | value-or-end | key | key-or-end | colon | comma
@@ -127,27 +138,25 @@ class _Reader:
                 break
             self._put(result)
             expects = "comma"
-        if self._text[self._position :].strip(" \t\n\r"):
-            raise ValueError("something follows the value")
         return result
 
     def _next(self) -> tuple[str, str, int]:
-        found = _TOKEN.match(self._text, self._position)
+        found = _TOKEN.match(self._text, self.position)
         if found is None or found.lastgroup is None:
             raise ValueError("not JSON")
-        self._position = found.end()
+        self.position = found.end()
         return found.lastgroup, found[found.lastgroup], found.start(found.lastgroup)
 
     def _key(self, kind: str) -> None:
         if kind != "quote":
             raise ValueError("a key is missing")
-        key, self._position = _read_string(self._text, self._position - 1)
+        key, self.position = _read_string(self._text, self.position - 1)
         container, _, start = self._open[-1]
         self._open[-1] = (container, key, start)
 
     def _scalar(self, kind: str, token: str) -> JSON:
         if kind == "quote":
-            text, self._position = _read_string(self._text, self._position - 1)
+            text, self.position = _read_string(self._text, self.position - 1)
             return text
         return number(token) if kind == "number" else _WORDS[token]
 
@@ -160,7 +169,7 @@ class _Reader:
         if expects == "value-or-end" and token == "}":
             raise ValueError("brackets do not match")
         too_deep = len(self._open) >= MAX_DEPTH
-        return self._text[start : self._position] if too_deep else container
+        return self._text[start : self.position] if too_deep else container
 
     def _put(self, value: JSON) -> None:
         if len(self._open) > MAX_DEPTH:

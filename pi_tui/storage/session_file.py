@@ -12,12 +12,21 @@ import threading
 from array import array
 from pathlib import Path
 
-from pi_tui.core.entries import Entry, SessionHeader, entry_from_data, entry_to_data
+from msgspec.structs import replace
+
+from pi_tui.core.entries import (
+    Entry,
+    SessionHeader,
+    SessionInfoEntry,
+    entry_from_data,
+    entry_to_data,
+)
 from pi_tui.core.errors import SessionLockedError, StorageError
 from pi_tui.storage.filesystem import FileSystem, sync_folder
 from pi_tui.storage.index import Index
-from pi_tui.storage.line_file import LineFile
+from pi_tui.storage.line_file import DeletedFile, LineFile
 from pi_tui.storage.lines import decode_line, encode_line
+from pi_tui.storage.names import flat_name
 from pi_tui.storage.nesting import pruned
 from pi_tui.storage.trouble import ELSEWHERE, kept_text, not_saved, reason_of
 from pi_tui.storage.whole_file import SourceUnreadable
@@ -122,9 +131,8 @@ class FileStore:
 
     def _write_pending(self, forget: str | None = None) -> None:
         """Write what waits; after a failure `forget` does not wait any longer."""
-        file = self._file
         try:
-            file.prepare()
+            file = self._ready_file()
             while self._pending:
                 entry_id, line = next(iter(self._pending.items()))
                 self._note(entry_id, file.write(line), len(line) - 1)
@@ -134,20 +142,34 @@ class FileStore:
         except BaseException as error:
             if forget is not None:
                 self._pending.pop(forget, None)
-            file.discard_if_empty()
+            self._file.discard_if_empty()
             if isinstance(error, OSError):
-                raise not_saved(file.path, error, len(self._pending)) from error
+                raise not_saved(self._file.path, error, len(self._pending)) from error
             if isinstance(error, StorageError):
                 raise self._still_pending(error) from error
             raise
 
+    def _ready_file(self) -> LineFile:
+        """The file to write to; one that was deleted is written anew, with what waits."""
+        try:
+            self._file.prepare()
+        except DeletedFile:
+            lines = list(self._pending.values())
+            try:
+                new = self._file.copied_to(self._file.path, lines, with_content=True)
+            except SourceUnreadable as unreadable:
+                raise unreadable.error from unreadable
+            self._go_on_in(new, lines)
+        return self._file
+
     def _still_pending(self, error: StorageError) -> StorageError:
         message = f"Not saved: {error.message} {kept_text(len(self._pending))}"
+        reason = error.message.rstrip(".")
         if isinstance(error, SessionLockedError):
             return SessionLockedError(
-                message, path=self._file.path, owner=error.owner, hint=ELSEWHERE
+                message, path=self._file.path, owner=error.owner, hint=ELSEWHERE, reason=reason
             )
-        return StorageError(message, path=self._file.path, hint=error.hint)
+        return StorageError(message, path=self._file.path, hint=error.hint, reason=reason)
 
     def _note(self, entry_id: str, start: int, length: int) -> None:
         self._rows[entry_id] = len(self._starts)
@@ -157,14 +179,17 @@ class FileStore:
     # ------------------------------------------------------------ read
 
     def load(self, entry_id: str) -> Entry:
-        """Read one entry. Raises StorageError when the file no longer has it."""
+        """Read one entry; a name comes on one line. Raises StorageError when the file lost it."""
         try:
             data = decode_line(self.raw_line(entry_id))
         except ValueError as error:
             raise self._changed() from error
         if not isinstance(data, dict) or data.get("id") != entry_id:
             raise self._changed()
-        return entry_from_data(data)
+        entry = entry_from_data(data)
+        if isinstance(entry, SessionInfoEntry):
+            return replace(entry, name=flat_name(entry.name))
+        return entry
 
     def raw_line(self, entry_id: str) -> bytes:
         """The bytes stored for an entry, without the line end. Raises StorageError."""
@@ -256,6 +281,12 @@ class FileStore:
             )
             new = old.copied_to(target, lines, with_content=False)
             self._rows, self._starts, self._lengths = {}, array("Q"), array("Q")
+        self._go_on_in(new, lines)
+        return notices
+
+    def _go_on_in(self, new: LineFile, lines: list[bytes]) -> None:
+        """Hold a file that ends with the lines that waited."""
+        old = self._file
         start = new.size_bytes - sum(map(len, lines))
         for entry_id, line in self._pending.items():
             self._note(entry_id, start, len(line) - 1)
@@ -264,7 +295,6 @@ class FileStore:
         self._file = new
         self._folder_synced = True
         old.close()
-        return notices
 
     def close(self) -> None:
         """Write what waits, give up the lock and the file.

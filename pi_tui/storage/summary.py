@@ -1,7 +1,7 @@
 """What a list of sessions shows of one file, read without decoding its messages.
 
-Texts are cut and otherwise as they stand in the file: foreign, to be sanitised before they are
-shown. Times are Unix milliseconds, sizes bytes.
+Names are on one line. Texts are cut and otherwise as they stand in the file: foreign, to be
+sanitised before they are shown. Times are Unix milliseconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pi_tui.core.entries import SessionHeader, timestamp_ms
 from pi_tui.core.messages import JSON, content_from_data, text_of
 from pi_tui.storage.filesystem import FileSystem
 from pi_tui.storage.index import blocks, find_header
-from pi_tui.storage.lines import decode_line
+from pi_tui.storage.lines import decode_line, pieces_of
+from pi_tui.storage.names import flat_name
 
 TEXT_MAX_CHARS = 400
 
@@ -103,17 +104,12 @@ BRANCHING_TYPES = frozenset({"message", "custom_message", "compaction", "branch_
 
 def _scan(fs: FileSystem, fd: int, offset: int) -> _Contents:
     """What stands after the header. A branch more for each second child of an entry."""
-    decode = msgspec.json.Decoder(_Line).decode
     name: str | None = None
     first_text = ""
     message_count = 0
     branch_count = 1
     parents: set[str | None] = set()
-    for line in _lines(fs, fd, offset):
-        try:
-            fields = decode(line)
-        except (msgspec.MsgspecError, RecursionError):
-            fields = _odd_line(line)
+    for fields, line in _entries(fs, fd, offset):
         if fields.type in BRANCHING_TYPES:
             if fields.parent_id in parents:
                 branch_count += 1
@@ -123,18 +119,24 @@ def _scan(fs: FileSystem, fd: int, offset: int) -> _Contents:
             if not first_text and fields.message is not None and fields.message.role == "user":
                 first_text = _text(line)
         elif fields.type == "session_info":
-            name = fields.name.strip()[:TEXT_MAX_CHARS] or None
+            name = flat_name(fields.name)[:TEXT_MAX_CHARS] or None
     return _Contents(name, first_text, message_count, branch_count)
 
 
-def _lines(fs: FileSystem, fd: int, offset: int) -> Iterator[bytes]:
+def _entries(fs: FileSystem, fd: int, offset: int) -> Iterator[tuple[_Line, bytes]]:
+    """What a list needs of each entry, and its bytes."""
+    decode = msgspec.json.Decoder(_Line).decode
     for _, lines, _ in blocks(fs, fd, offset):
-        yield from lines
+        for line in lines:
+            try:
+                yield decode(line), line
+            except (msgspec.MsgspecError, RecursionError):
+                for _, piece in pieces_of(line):
+                    yield _odd_fields(_object(piece)), piece
 
 
-def _odd_line(line: bytes) -> _Line:
-    """A line the quick way refuses, usually for a field of another type than ours."""
-    data = _object(line.strip(b"\0 \t\r"))
+def _odd_fields(data: dict[str, JSON]) -> _Line:
+    """Of an entry the quick way refuses, usually for a field of another type than ours."""
     kind, name, message = data.get("type"), data.get("name"), data.get("message")
     role = message.get("role") if isinstance(message, dict) else None
     parent = data.get("parentId")

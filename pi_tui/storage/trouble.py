@@ -24,12 +24,12 @@ _REASONS = {
     errno.ELOOP: "the path leads in a circle",
 }
 
-_REMEDIES = {
-    errno.ENOSPC: "Free some space, or save the session to another place.",
-    errno.EDQUOT: "Free some space, or save the session to another place.",
-}
+ELSEWHERE = "/export NAME.jsonl saves the whole session to another place."
 
-ELSEWHERE = "Save the session to another place."
+_REMEDIES = {
+    errno.ENOSPC: f"Free some space. {ELSEWHERE}",
+    errno.EDQUOT: f"Free some space. {ELSEWHERE}",
+}
 
 
 def reason_of(error: OSError) -> str:
@@ -51,6 +51,7 @@ def not_saved(path: str, error: OSError, pending: int) -> StorageError:
         f"Not saved: {reason_of(error)}. {kept_text(pending)}",
         path=path,
         hint=_REMEDIES.get(error.errno or 0, ELSEWHERE),
+        reason=reason_of(error),
     )
 
 

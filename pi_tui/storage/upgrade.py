@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pi_tui.storage.filesystem import FileSystem
 from pi_tui.storage.index import Header, Index, blocks, head_from_data
-from pi_tui.storage.lines import decode_line, encode_line, is_blank
+from pi_tui.storage.lines import decode_line, encode_line, is_blank, objects_of, pieces_of
 from pi_tui.storage.migration import Line, migrate
 from pi_tui.storage.whole_file import keep_copy, write_file
 
@@ -30,7 +30,9 @@ def old_lines(
             try:
                 value = decode_line(text)
             except ValueError:
-                skipped += 1
+                found = list(objects_of(text))
+                lines.extend(found)
+                skipped += len(found) < len(pieces_of(text))
                 continue
             if isinstance(value, dict):
                 lines.append(value)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pi_tui.tui.app import PiTuiApp
 
 TWICE_S = 0.5
-LEAVE_S = 2.0
-"""How long a second Ctrl+C may take: long enough to read that it leaves."""
+"""How long the second press of a key that means more when pressed twice may take."""
 TOLD_S = 2.0
 """How long the status line says what a key has done."""
 
@@ -29,7 +28,8 @@ class AppActions:
     def __init__(self, app: PiTuiApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._clock = clock
-        self._cleared_s = self._escaped_s = float("-inf")
+        self._inputs = 0
+        self._pressed: tuple[str, int, float] | None = None
         transcript = app.transcript
         self._table: dict[str, Callable[[], bool | None]] = {
             "app.interrupt": self._interrupt,
@@ -71,6 +71,21 @@ class AppActions:
             "tui.block.leave": transcript.leave_focus,
         }
 
+    def input_came(self) -> None:
+        """Count a key, a paste or typed text, whoever takes it: two presses must be neighbours."""
+        self._inputs += 1
+
+    def _is_second(self, action: str) -> bool:
+        """True when nothing came since the same action's last press, and that was just now."""
+        before, now_s = self._pressed, self._clock()
+        second = (
+            before is not None
+            and before[:2] == (action, self._inputs - 1)
+            and now_s - before[2] <= TWICE_S
+        )
+        self._pressed = None if second else (action, self._inputs, now_s)
+        return second
+
     def perform(self, action: str) -> bool:
         """Carry out an action; False when it is not one of these or does not apply."""
         handler = self._table.get(action)
@@ -89,7 +104,7 @@ class AppActions:
     def _submit(self) -> None:
         app = self._app
         editor = app.editor
-        if editor.menu.is_open and not editor.accept_completion():
+        if editor.menu.certain and not editor.accept_completion():
             return
         buffer = editor.buffer
         before = buffer.text[: buffer.cursor]
@@ -112,9 +127,7 @@ class AppActions:
             return True
         if app.session.activity != "idle":  # stopping already
             return True
-        now_s = self._clock()
-        twice = now_s - self._escaped_s <= TWICE_S
-        self._escaped_s = float("-inf") if twice else now_s
+        twice = self._is_second("app.interrupt")
         if twice and not app.editor.buffer.text and app.options.double_escape != "none":
             app.desk.run_command(f"/{app.options.double_escape}")
         return True
@@ -123,16 +136,15 @@ class AppActions:
         app = self._app
         if app.copy_selection():
             return True
-        now_s = self._clock()
-        if now_s - self._cleared_s <= LEAVE_S and not app.editor.buffer.text:
+        if self._is_second("app.clear") and not app.editor.buffer.text:
             app.exit(return_code=EXIT_INTERRUPTED)
             return True
-        self._cleared_s = now_s
         app.editor.clear()
-        leaves = f"{app.keys.label('app.clear')} again, within {LEAVE_S:g} s, leaves"
+        # Not "again": this may be read later than a second press counts.
+        leaves = f"{app.keys.label('app.clear')} twice quickly to leave"
         interrupts = app.keys.label("app.interrupt")
         busy = app.status.busy and interrupts
-        app.status.hint(LEAVE_S, *([f"{interrupts} interrupts · {leaves}"] if busy else []), leaves)
+        app.status.hint(TOLD_S, *([f"{interrupts} interrupts · {leaves}"] if busy else []), leaves)
         return True
 
     def _toggle_tools(self) -> None:

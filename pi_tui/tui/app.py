@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from pi_tui.core.transcript import NoticeBlock
 from pi_tui.core.tree_shape import TreeFilter
 from pi_tui.tui.actions import TOLD_S, AppActions
 from pi_tui.tui.background import BackgroundWork
+from pi_tui.tui.branch_watch import BranchWatch
 from pi_tui.tui.bridge import Rebuild, SessionBridge
 from pi_tui.tui.command_ui import TuiCommandUI
 from pi_tui.tui.crash import hide_secrets
@@ -34,7 +35,6 @@ from pi_tui.tui.external_editor import ExternalEditor
 from pi_tui.tui.footer import StatusFooter
 from pi_tui.tui.footer_source import FooterSource
 from pi_tui.tui.garbage import begin_collecting
-from pi_tui.tui.git_branch import git_branch
 from pi_tui.tui.input_queue import MOUNT_S, InputQueue
 from pi_tui.tui.input_router import InputRouter
 from pi_tui.tui.keys import KeyMap
@@ -46,7 +46,7 @@ from pi_tui.tui.path_view import PathView, path_coverage
 from pi_tui.tui.prompt import PromptDesk
 from pi_tui.tui.queue_view import QueueView
 from pi_tui.tui.status_line import StatusLine
-from pi_tui.tui.terminal_input import TerminalInput, TypedText
+from pi_tui.tui.terminal_input import InputItem, TerminalInput, TypedText
 from pi_tui.tui.theme import PLAIN, ThemeSource, textual_theme
 from pi_tui.tui.transcript import KeyHints, Transcript
 from pi_tui.tui.view_state import StatusState
@@ -111,6 +111,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         self.status = StatusLine(self.editor, lambda: self._cancel_key, lambda: self.size.width)
         self.footer = StatusFooter(self.palette)
         self.footer_source = FooterSource(session, options)
+        self._branch = BranchWatch(lambda: session.cwd, self.spawn, self._branch_changed)
         self.ui = TuiCommandUI(self)
         self.desk = PromptDesk(session, registry, self.ui, self.editor, self._start_command)
         self.actions = AppActions(self)
@@ -132,6 +133,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
         head = [
             NoticeBlock(f"startup:{number}", line.level, line.text)
             for number, line in enumerate(options.startup)
+            if not line.kind
         ]
         self._path_view = PathView(session, self.live, self.editor, head, self.spawn)
         self._bridge: SessionBridge | None = None
@@ -160,6 +162,9 @@ class PiTuiApp(App[None], inherit_bindings=False):
             self.editor.set_text(self.options.initial_text)
         tree = self.session.tree
         self.path_changed(Rebuild(tree, tuple(tree.path_ids())))
+        for line in self.options.startup:
+            if line.kind:
+                self.live.notice(line.level, line.text, line.kind)
         for problem in self.keys.problems:
             self.live.notice("warning", problem)
         self.call_after_refresh(self._painted)
@@ -173,13 +178,15 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     async def _read_numbers(self) -> None:
         source = self.footer_source
-        await self._read_branch()
+        await self._branch.read()
         source.show_provider = len({m.provider for m in self.session.models.available()}) > 1
         source.numbers_ready = True
         source.follow(self.spawn, self.footer_changed, lambda text: self.live.notice("error", text))
 
-    async def _read_branch(self) -> None:
-        self.footer_source.branch = await asyncio.to_thread(git_branch, self.session.cwd)
+    def _branch_changed(self, branch: str | None) -> None:
+        self.footer_source.branch = branch
+        if self.is_running:
+            self.footer.show(self.footer_source.facts())
 
     # ------------------------------------------------------------ input
 
@@ -187,11 +194,17 @@ class PiTuiApp(App[None], inherit_bindings=False):
         # Keys are handled here, at once and in order: on the way through the widgets' queues a key
         # could overtake the opening of a panel, and a binding the characters before it.
         if isinstance(event, TerminalInput):
-            self._input.add(event.items)
+            self._take_input(event.items)
         elif isinstance(event, events.Key | events.Paste | TypedText):
-            self._input.add((event,))
+            self._take_input((event,))
         else:
+            if isinstance(event, events.AppFocus):
+                self._branch.look()
             await super().on_event(event)
+
+    def _take_input(self, items: Iterable[InputItem]) -> None:
+        self._branch.look()
+        self._input.add(items)
 
     def _key(self, name: str, character: str | None) -> None:
         self._router.key(name, character)
@@ -213,11 +226,18 @@ class PiTuiApp(App[None], inherit_bindings=False):
     def status_changed(self) -> None:
         self.status.show()
         if self.status.state is not None and not self.status.busy:
-            self.spawn(self._after_work())
+            # Commands of the agent may have switched the branch, or made a repository.
+            self.spawn(self._branch.read(anew=True))
 
     def footer_changed(self) -> None:
         self.footer.show(self.footer_source.facts())
         self._thinking_colour()
+        self._branch.look()  # another session may be in another directory
+
+    def settled(self) -> None:
+        """The agent has stopped, and nothing sends what still waits: its run failed."""
+        if self.session.activity == "idle" and any(self.session.queued):
+            self.desk.take_back()
 
     def queue_changed(self, steering: tuple[str, ...], follow_up: tuple[str, ...]) -> None:
         self.queue_view.show(steering, follow_up)
@@ -229,13 +249,6 @@ class PiTuiApp(App[None], inherit_bindings=False):
 
     def path_changed(self, rebuild: Rebuild) -> None:
         self._path_view.show(rebuild)
-
-    async def _after_work(self) -> None:
-        """Commands of the agent may have switched the branch."""
-        before = self.footer_source.branch
-        await self._read_branch()
-        if self.footer_source.branch != before:
-            self.footer_changed()
 
     def _thinking_colour(self) -> None:
         level = self.session.thinking_level
@@ -389,6 +402,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
     async def shut_down(self) -> None:
         """After the screen is gone: end what was started from here."""
         self._paths.stop()
+        self._branch.stop()
         self.footer_source.stop()
         if self._bridge is not None:
             self._bridge.stop()

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from pi_tui.agent.session import AgentSession
 from pi_tui.core.events import (
+    AgentSettled,
     AutoRetryEnd,
     CompactionEnd,
     EntryAppended,
@@ -60,6 +61,7 @@ class BridgeView(Protocol):
     def footer_changed(self) -> None: ...
     def queue_changed(self, steering: tuple[str, ...], follow_up: tuple[str, ...]) -> None: ...
     def path_changed(self, rebuild: Rebuild) -> None: ...
+    def settled(self) -> None: ...
 
 
 class SessionBridge:
@@ -158,6 +160,8 @@ class SessionBridge:
         """What becomes a line or a list of its own."""
         if isinstance(event, QueueUpdate):
             self._view.queue_changed(event.steering, event.follow_up)
+        elif isinstance(event, AgentSettled):
+            self._view.settled()
         elif isinstance(event, Notice):
             self._live.notice(event.level, event.text)
         elif isinstance(event, CompactionEnd):

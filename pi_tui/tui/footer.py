@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from pi_tui.core.sanitise import sanitise_line
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.transcript.wrap import clip, clusters
 from pi_tui.tui.view_state import (
     FooterFacts,
     FooterPart,
@@ -24,7 +25,7 @@ GAP_CELLS = 2
 
 
 class StatusFooter(Widget, can_focus=False):
-    """Draws `FooterFacts`; drops the less important parts where the terminal is narrow."""
+    """Draws `FooterFacts`; shortens or drops parts where the terminal is narrow."""
 
     DEFAULT_CSS = "StatusFooter { height: 2; }"
 
@@ -53,21 +54,21 @@ class StatusFooter(Widget, can_focus=False):
 
     def _line(self, left: Sequence[FooterPart], right: Sequence[FooterPart], width: int) -> Strip:
         parts = [*left, *right]
-        texts = [sanitise_line(part.text) for part in parts]
-        cells = [cell_len(text) for text in texts]
-        room = width - (GAP_CELLS - 1 if right else 0)
-        kept = fitting(parts, room, cells)
-        left_kept = [i for i in kept if i < len(left)]
-        right_kept = [i for i in kept if i >= len(left)]
+        cells = [cell_len(sanitise_line(part.text)) for part in parts]
+        room = fitting(parts, width - (GAP_CELLS - 1 if right else 0), cells)
+        texts = {i: _shown(parts[i], given) for i, given in room.items()}
+        left_kept = [i for i in room if i < len(left)]
+        right_kept = [i for i in room if i >= len(left)]
         segments = self._segments(parts, texts, left_kept)
         if right_kept:
-            used = sum(cells[i] for i in kept) + max(0, len(left_kept) - 1) + len(right_kept) - 1
+            used = sum(map(cell_len, texts.values()))
+            used += max(0, len(left_kept) - 1) + len(right_kept) - 1
             segments.append(Segment(" " * max(0, width - used)))
             segments += self._segments(parts, texts, right_kept)
         return Strip(segments).adjust_cell_length(width)
 
     def _segments(
-        self, parts: Sequence[FooterPart], texts: Sequence[str], kept: Sequence[int]
+        self, parts: Sequence[FooterPart], texts: Mapping[int, str], kept: Sequence[int]
     ) -> list[Segment]:
         segments = []
         for place, i in enumerate(kept):
@@ -75,3 +76,23 @@ class StatusFooter(Widget, can_focus=False):
                 segments.append(Segment(" "))
             segments.append(Segment(texts[i], self._palette.ink(parts[i].role)))
         return segments
+
+
+def _shown(part: FooterPart, room_cells: int) -> str:
+    """A part's text in the room that it has; what is left out is marked by an ellipsis."""
+    text = sanitise_line(part.text)
+    if part.short and cell_len(text) > room_cells:
+        text = sanitise_line(part.short)
+    return _clip_start(text, room_cells) if part.keeps_end else clip(text, room_cells)
+
+
+def _clip_start(text: str, width: int) -> str:
+    """Shorten one line to its end of `width` cells, an ellipsis before it."""
+    if cell_len(text) <= width:
+        return text
+    start, used = len(text), 1
+    for begin, _, cells in reversed(list(clusters(text))):
+        if used + cells > width:
+            break
+        start, used = begin, used + cells
+    return "…" + text[start:] if width > 0 else ""

@@ -81,4 +81,5 @@ class FooterSource:
             auto_compaction=self._options.auto_compaction,
             unsaved_entries=session.store.pending,
             read_only=session.store.read_only,
+            model_id=model.id,
         )

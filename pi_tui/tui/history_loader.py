@@ -16,6 +16,8 @@ from pi_tui.tui.garbage import set_aside
 FIRST_ENTRIES = 120
 SLICE_ENTRIES = 100
 """So many are decoded in one turn of the event loop: a few milliseconds."""
+PAUSE_S = 0.001
+"""Between two slices: whatever else is going on has all its turns, not every second one."""
 
 
 class PathReader:
@@ -44,7 +46,7 @@ class PathReader:
             blocks += blocks_of([self._tree.entry(entry_id) for entry_id in self._ids[start:stop]])
             start = stop
             set_aside()
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_S)
         return blocks
 
     def _whole_turns(self, cut: int, most: int) -> int:

@@ -60,6 +60,7 @@ class InputRouter:
         if isinstance(item, TypedText):
             if self.panel or self._transcript.has_focused_block or self._has_bound(item.text):
                 return [events.Key(character, character) for character in item.text]
+            self._actions.input_came()
             self._status.drop_hint()
             self._editor.insert("".join(filter(types, item.text)))
         elif isinstance(item, events.Paste):
@@ -71,6 +72,7 @@ class InputRouter:
 
     def key(self, name: str, character: str | None) -> None:
         """Take one key: its normalised name, and what it types, if anything."""
+        self._actions.input_came()
         panel = self.panel
         if panel is not None:
             if not self._types_past(panel, name, character):
@@ -90,6 +92,7 @@ class InputRouter:
 
     def paste(self, text: str) -> None:
         """Take pasted text."""
+        self._actions.input_came()
         panel = self.panel
         if panel is not None and not self._is_only_read(panel):
             panel.paste(text)

@@ -55,12 +55,22 @@ from pi_tui.core.transcript import (
     output_text,
     parts_of,
 )
+from pi_tui.tui.transcript.unread import Unread
+
+Earlier = Callable[[Coverage], Sequence[Unread]]
+"""What is unread, in parts that go with what is covered."""
+
+
+def _nothing_earlier(coverage: Coverage) -> Sequence[Unread]:
+    return ()
 
 
 class TranscriptSink(Protocol):
     """What is asked of the transcript widget."""
 
-    def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None: ...
+    def set_blocks(
+        self, blocks: Sequence[ShownBlock | Unread], *, keep_position: bool = False
+    ) -> None: ...
     def append(self, block: Block) -> None: ...
     def block(self, key: str) -> ShownBlock | None: ...
     def replace(self, key: str, block: Block) -> None: ...
@@ -102,11 +112,24 @@ class LiveTranscript:
         self._deltas: dict[str, list[str]] = {}
         self._snapshots: dict[str, Block] = {}
         self._order: list[str] = []
+        self._head_length = 0
+        self._earlier: Earlier = _nothing_earlier
 
     # ------------------------------------------------------------ whole transcripts
 
-    def rebuild(self, blocks: list[Block], coverage: Coverage = NOTHING_COVERED) -> None:
-        """Show these blocks instead of what is there; `coverage` is that of their whole path."""
+    def rebuild(
+        self,
+        blocks: list[Block],
+        coverage: Coverage = NOTHING_COVERED,
+        *,
+        head: Sequence[Block] = (),
+        earlier: Earlier = _nothing_earlier,
+    ) -> None:
+        """Show these blocks instead of what is there; `coverage` is that of their whole path.
+
+        `head` stands above all. `earlier` is what comes between it and the blocks and is unread, in
+        parts that are covered as a whole or not at all.
+        """
         self._parts.clear()
         self._shells.clear()
         self._deltas.clear()
@@ -119,13 +142,8 @@ class LiveTranscript:
         }
         self._stored += 1
         self._coverage = coverage
-        self._show_all(blocks)
-
-    def put_before(self, blocks: list[Block], *, after: int) -> None:
-        """Insert earlier blocks of the path, behind the first `after` ones."""
-        self.flush()
-        shown = self._shown()
-        self._show_all([*shown[:after], *blocks, *shown[after:]], keep_position=True)
+        self._head_length, self._earlier = len(head), earlier
+        self._show_all([*head, *blocks])
 
     def _cover(self) -> None:
         """Mark anew what the model knows only as a summary."""
@@ -146,12 +164,9 @@ class LiveTranscript:
 
     def _show_all(self, blocks: list[Block], *, keep_position: bool = False) -> None:
         self._order = [block.key for block in blocks]
-        self._sink.set_blocks(with_covered(blocks, self._coverage), keep_position=keep_position)
-
-    @property
-    def streaming(self) -> bool:
-        """True while an answer is arriving."""
-        return bool(self._parts)
+        at, coverage = self._head_length, self._coverage
+        whole = [*blocks[:at], *self._earlier(coverage), *blocks[at:]]
+        self._sink.set_blocks(with_covered(whole, coverage), keep_position=keep_position)
 
     def notice(self, level: NoticeLevel, text: str, kind: str = "") -> None:
         """Append a line for people; one of the same kind replaces the earlier one."""

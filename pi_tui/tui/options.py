@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 
 class StartupLine(Struct, frozen=True):
-    """A line shown above the conversation when the program starts. `text` may be foreign."""
+    """A line shown above the conversation when the program starts. `text` may be foreign.
+
+    One with a `kind` ("model") holds only until something else is said of the same kind: it stands
+    where that will stand, below the conversation.
+    """
 
     text: str
     level: NoticeLevel = "info"
+    kind: str = ""
 
 
 class TuiOptions(Struct, frozen=True):

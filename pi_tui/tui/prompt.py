@@ -48,7 +48,10 @@ class PromptDesk:
         if buffer.is_blank:
             return False
         typed, whole = buffer.text.strip(), buffer.expanded()
-        if typed.startswith("/") and self._registry.is_command(whole):
+        if typed == "/" or (typed.startswith("/") and self._registry.is_command(whole)):
+            if not self._registry.knows(whole):
+                self._ui.notify("error", self._registry.refusal(whole))
+                return False
             self._clear()
             self._spawn(self._registry.run(whole, self._session, self._ui))
             return False
@@ -87,7 +90,7 @@ class PromptDesk:
         if editor.buffer.is_blank:
             editor.put(state)
             return
-        editor.history.add(state)
+        editor.history.add(state, draft.text)
         self._ui.notify("info", "your draft was kept: the other text is the newest in the history")
 
     def _markers(self, images: Sequence[ImageContent]) -> str:
@@ -115,7 +118,7 @@ class PromptDesk:
 
     def _clear(self) -> None:
         editor = self._editor
-        editor.history.add(editor.buffer.snapshot())
+        editor.history.add(editor.buffer.snapshot(), editor.buffer.expanded())
         editor.buffer.forget()
         editor.menu.close()
         editor.changed(complete=False)

@@ -115,27 +115,35 @@ class StatusState:
     def _wordings(self, now_s: float) -> list[str]:
         """What is going on, the longest wording first."""
         elapsed = _whole_seconds(now_s - self._since_s)
-        if self._retry is not None and self._retry.due_s > now_s:
-            left_s = ceil(self._retry.due_s - now_s)
-            return [f"retrying ({self._retry.attempt}/{self._retry.max_attempts}) in {left_s}s"]
+        retry = self._waiting_for(now_s)
         if self._compaction is not None or self.activity == "compacting":
             words = _COMPACTING[self._compaction or "manual"]
-            return [f"{words} {elapsed}{self._part()}", *self._short("compacting", elapsed)]
+            return self._summary_wordings(words, "compacting", elapsed, retry)
         if self.activity == "summarising_branch":
-            words = f"summarising the branch {elapsed}{self._part()}"
-            return [words, *self._short("summarising", elapsed)]
+            return self._summary_wordings("summarising the branch", "summarising", elapsed, retry)
+        if retry:
+            return [retry]
         if self.activity == "retrying":
             return ["retrying"]
         if self.activity == "running":
             return [f"Working {elapsed}"]
         return [f"running a command {elapsed}"] if self._commands else []
 
-    def _short(self, word: str, elapsed: str) -> list[str]:
+    def _waiting_for(self, now_s: float) -> str:
+        """The retry that is waited for; "" when none is."""
+        retry = self._retry
+        if retry is None or retry.due_s <= now_s:
+            return ""
+        return f"retrying ({retry.attempt}/{retry.max_attempts}) in {ceil(retry.due_s - now_s)}s"
+
+    def _summary_wordings(self, words: str, word: str, elapsed: str, retry: str) -> list[str]:
+        """A summary is being made: what for, how long, which part, and what it waits for."""
         progress = self._progress
-        short = [f"{word} {elapsed}{self._part()}"]
+        after = f", {retry}" if retry else ""
+        wordings = [f"{begin} {elapsed}{self._part()}{after}" for begin in (words, word)]
         if progress is not None and progress.parts > 1:
-            short.append(f"{word} {elapsed}, {progress.part}/{progress.parts}")
-        return [*short, f"{word} {elapsed}"]
+            wordings.append(f"{word} {elapsed}, {progress.part}/{progress.parts}{after}")
+        return [*wordings, f"{word} {elapsed}{after}", f"{word} {elapsed}"]
 
     def _part(self) -> str:
         progress = self._progress
@@ -143,7 +151,8 @@ class StatusState:
             return ""
         part = f", part {progress.part} of {progress.parts}" if progress.parts > 1 else ""
         tokens = progress.received_tokens
-        return part + (f", {compact_count(tokens)} tokens" if tokens else "")
+        unit = "token" if tokens == 1 else "tokens"
+        return part + (f", {compact_count(tokens)} {unit}" if tokens else "")
 
 
 def _whole_seconds(seconds: float) -> str:
@@ -175,6 +184,8 @@ class FooterFacts(Struct, frozen=True):
     auto_compaction: bool = False
     unsaved_entries: int = 0
     read_only: bool = False
+    model_id: str = ""
+    """The model without its provider, for where there is no room for both."""
 
     @property
     def context_percent(self) -> float | None:
@@ -183,25 +194,41 @@ class FooterFacts(Struct, frozen=True):
         return self.context_tokens * 100 / self.window
 
 
+ESSENTIAL_RANK = 6
+"""Parts below this are left out before one of the others is shortened."""
+LEAST_DIRECTORY_CELLS = 14
+LEAST_BRANCH_CELLS = 9
+LEAST_NAME_CELLS = 12
+LEAST_MODEL_CELLS = 14
+
+
 class FooterPart(Struct, frozen=True):
-    """A piece of a footer line; the lowest `rank` is dropped first when room is short."""
+    """A piece of a footer line; the lowest `rank` is dropped first when room is short.
+
+    Before that the part is shortened to `least_cells`, 0 for one that says nothing when it is cut.
+    `keeps_end`: its end says more than its beginning. `short` is shown where `text` does not fit.
+    """
 
     text: str
     rank: int
     role: str = "dim"
+    least_cells: int = 0
+    keeps_end: bool = False
+    short: str = ""
 
 
 def place_parts(facts: FooterFacts) -> list[FooterPart]:
     """Line one: where we are."""
-    parts = [FooterPart(facts.directory, 3)]
+    directory = FooterPart(facts.directory, 8, least_cells=LEAST_DIRECTORY_CELLS, keeps_end=True)
+    parts = [directory]
     if facts.unsaved_entries:
         parts.insert(0, FooterPart("NOT SAVED", 9, "error"))
     elif facts.read_only:
         parts.insert(0, FooterPart("read-only", 9, "warning"))
     if facts.branch:
-        parts.append(FooterPart(f"({facts.branch})", 2))
+        parts.append(FooterPart(f"({facts.branch})", 7, least_cells=LEAST_BRANCH_CELLS))
     if facts.session_name:
-        parts.append(FooterPart(f"• {facts.session_name}", 1))
+        parts.append(FooterPart(f"• {facts.session_name}", 6, least_cells=LEAST_NAME_CELLS))
     return parts
 
 
@@ -224,7 +251,7 @@ def number_parts(facts: FooterFacts) -> list[FooterPart]:
 
 def model_parts(facts: FooterFacts) -> list[FooterPart]:
     """Line two, right: who answers."""
-    parts = [FooterPart(facts.model, 9)]
+    parts = [FooterPart(facts.model, 9, least_cells=LEAST_MODEL_CELLS, short=facts.model_id)]
     if facts.thinking is not None:
         level = "thinking off" if facts.thinking == "off" else facts.thinking
         parts.append(FooterPart(f"• {level}", 3))
@@ -247,15 +274,34 @@ def _context_role(percent: float | None) -> str:
     return "warning" if percent <= 90 else "error"
 
 
-def fitting(parts: Sequence[FooterPart], width_cells: int, cells: Sequence[int]) -> list[int]:
-    """Indexes of the parts that fit side by side, one blank between; `cells` are their widths.
+def fitting(parts: Sequence[FooterPart], width_cells: int, cells: Sequence[int]) -> dict[int, int]:
+    """The parts that fit side by side, one blank between: their indexes, in order, and their room.
 
-    The most important part always stays, even if it has to be cropped.
+    `cells` are the widths of the whole parts. What is less important is left out, what is more
+    important shortened; the most important part always stays, even if it has to be cropped.
     """
     kept = list(range(len(parts)))
-    while len(kept) > 1 and sum(cells[i] for i in kept) + len(kept) - 1 > width_cells:
-        kept.remove(min(kept, key=lambda i: parts[i].rank))
-    return kept
+    least = [
+        min(whole, part.least_cells or whole) for part, whole in zip(parts, cells, strict=True)
+    ]
+
+    def last_out() -> int:
+        return min(kept, key=lambda i: parts[i].rank)
+
+    def spare(widths: Sequence[int]) -> int:
+        return width_cells - sum(widths[i] for i in kept) - len(kept) + 1
+
+    while len(kept) > 1 and spare(cells) < 0 and parts[last_out()].rank < ESSENTIAL_RANK:
+        kept.remove(last_out())
+    while len(kept) > 1 and spare(least) < 0:
+        kept.remove(last_out())
+    room = dict.fromkeys(kept, 0)
+    left = spare(least)
+    for i in sorted(kept, key=lambda i: -parts[i].rank):
+        more = min(cells[i] - least[i], max(0, left))
+        room[i] = max(0, least[i] + more + min(0, left))
+        left -= more
+    return room
 
 
 def short_directory(path: str, home: str) -> str:

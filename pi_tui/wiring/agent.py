@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.bus import Listener
 from pi_tui.agent.compaction_log import CompactionLog
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.session import AgentSession
 from pi_tui.agent.stored_choice import stored_choice
 from pi_tui.agent.system_clock import RandomIds, SystemClock
-from pi_tui.config.compaction import compaction_settings
 from pi_tui.config.unused import unused_settings
 from pi_tui.core.errors import SettingsError, UsageError
 from pi_tui.core.events import AgentStart, Event
@@ -131,7 +131,7 @@ def _load_vocabulary_when_it_matters(session: AgentSession, estimator: TokenEsti
 
 
 def _agent_settings(start: Start, choice: ModelStart) -> AgentSettings:
-    settings, loaded = start.loaded.settings, start.loaded
+    settings = start.loaded.settings
     retry = settings.retry
     return AgentSettings(
         model=choice.model,
@@ -144,7 +144,7 @@ def _agent_settings(start: Start, choice: ModelStart) -> AgentSettings:
             base_delay_ms=retry.base_delay_ms,
             max_delay_ms=retry.max_agent_delay_ms,
         ),
-        compaction=lambda model: compaction_settings(loaded, model.provider, model.id),
+        compaction=start.live.compaction,
         summary_model=settings.compaction.model,
         branch_summary_reserve_tokens=settings.branch_summary.reserve_tokens,
         branch_skip_prompt=settings.branch_summary.skip_prompt,
@@ -160,21 +160,34 @@ async def use_local_model(start: Start, session: AgentSession) -> bool:
     return True
 
 
-def _log_compactions(start: Start, session: AgentSession) -> None:
-    """Begin the log of `--debug-log`. Raises UsageError when it cannot be opened."""
+def _compaction_log(start: Start, warn: Callable[[str], None]) -> CompactionLog | None:
+    """The log of `--debug-log`. Raises UsageError when it cannot be opened."""
     asked = start.options.debug_log
     if asked is None:
-        return
+        return None
     path = str(start.environment.expand(asked))
     try:
-        log = CompactionLog(path, lambda text: session.tell("warning", text))
+        return CompactionLog(path, warn)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
             f"the log {asked} cannot be opened: {why}",
             hint="Give --debug-log a file in a directory that is there and yours.",
         ) from error
-    session.subscribe(log)
+
+
+def refuse_wrong_arguments(start: Start) -> None:
+    """Raise what `prepare` would refuse, before a session is opened: that may change its file.
+
+    Raises UsageError and ModelError.
+    """
+    if start.options.model is not None:
+        use_given_key(start)
+        start_model(start.models, reference=start.options.model)
+    _tool_names(start)
+    for text in (start.options.system_prompt, *start.options.append_system_prompt):
+        _prompt_text(start, text)
+    _compaction_log(start, lambda text: None)
 
 
 class Prepared(Struct, frozen=True):
@@ -186,8 +199,13 @@ class Prepared(Struct, frozen=True):
     context_files: tuple[ContextFile, ...]
 
 
-def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared:
-    """Make the session object over an opened session; the caller closes it on an error."""
+def prepare(
+    start: Start, sessions: Sessions, opened: OpenedSession, listener: Listener | None = None
+) -> Prepared:
+    """Make the session object over an opened session; the caller closes it on an error.
+
+    `listener` hears everything, also what is done to the session here.
+    """
     choice = _choose_model(start, opened)
     settings, environment = start.loaded.settings, start.environment
     tool_options = ToolOptions(
@@ -199,7 +217,8 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
         shell_command_prefix=settings.shell_command_prefix,
     )
     runner = ProcessRunner(tool_options)
-    tools = _chosen_tools(start, builtin_tools(tool_options, runner))
+    built = builtin_tools(tool_options, runner)
+    tools = tuple(built[name] for name in _tool_names(start))
     context = load_context_files(environment.directories.config, environment.cwd)
     prompt = load_prompt_files(environment.directories.config)
     system = _prompt_text(start, start.options.system_prompt)
@@ -232,11 +251,17 @@ def prepare(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared
         sessions=sessions,
         cwd=start.cwd,
         rescue_directory=start.rescue_directory,
+        secrets=start.secrets,
         on_close=start.models.close,
     )
     session = AgentSession(world, opened, _agent_settings(start, choice))
+    if listener is not None:
+        session.subscribe(listener)
+    start.live.warn = lambda text: session.tell("warning", text)
     _load_vocabulary_when_it_matters(session, estimator)
-    _log_compactions(start, session)
+    log = _compaction_log(start, lambda text: session.tell("warning", text))
+    if log is not None:
+        session.subscribe(log)
     if start.options.name:
         session.set_name(start.options.name)
     notices = [
@@ -265,8 +290,11 @@ def _prompt_text(start: Start, argument: str | None) -> str | None:
         raise UsageError(f"the file {argument} cannot be read: {error.strerror}") from error
 
 
-def _chosen_tools(start: Start, built: dict[str, Tool]) -> tuple[Tool, ...]:
-    """The tools of `--tools` or the setting: plain names replace, `+x` and `-x` adjust."""
+def _tool_names(start: Start) -> tuple[str, ...]:
+    """The tools of `--tools` or the setting: plain names replace, `+x` and `-x` adjust.
+
+    Raises UsageError for a name there is no tool of.
+    """
     names = list(start.loaded.settings.default_tools)
     if start.options.tools is not None:
         asked = [name.strip() for name in start.options.tools.split(",") if name.strip()]
@@ -280,10 +308,10 @@ def _chosen_tools(start: Start, built: dict[str, Tool]) -> tuple[Tool, ...]:
     if "*" in names:
         names = list(ALL_TOOLS)
     for name in names:
-        if name not in built:
-            near = difflib.get_close_matches(name, built, n=1)
+        if name not in ALL_TOOLS:
+            near = difflib.get_close_matches(name, ALL_TOOLS, n=1)
             guess = f"Did you mean {near[0]}? " if near else ""
             raise UsageError(
-                f"there is no tool called {name!r}", hint=f"{guess}Tools: {', '.join(built)}."
+                f"there is no tool called {name!r}", hint=f"{guess}Tools: {', '.join(ALL_TOOLS)}."
             )
-    return tuple(built[name] for name in dict.fromkeys(names))
+    return tuple(dict.fromkeys(names))

@@ -6,16 +6,23 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from pi_tui.agent.bus import Listener
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.builtin import builtin_registry
 from pi_tui.commands.registry import CommandRegistry
-from pi_tui.commands.session_opening import go_to, open_asking
+from pi_tui.commands.session_opening import go_to_answered, open_asking
 from pi_tui.commands.sessions import session_commands
 from pi_tui.commands.ui import CommandUI
 from pi_tui.core.errors import ModelError, PiTuiError, SessionLockedError, SettingsError, UsageError
 from pi_tui.core.protocols import OpenedSession
 from pi_tui.export.exporter import FileExporter
-from pi_tui.wiring.agent import Prepared, prepare, settings_notice, use_local_model
+from pi_tui.wiring.agent import (
+    Prepared,
+    prepare,
+    refuse_wrong_arguments,
+    settings_notice,
+    use_local_model,
+)
 from pi_tui.wiring.given_key import use_given_key
 from pi_tui.wiring.sessions import Sessions
 from pi_tui.wiring.start import Start, say
@@ -25,6 +32,11 @@ if TYPE_CHECKING:
     from pi_tui.launch_options import LaunchOptions
     from pi_tui.resources.themes import ThemeColours
 
+NO_MODEL = (
+    "no model is set up: this is the scripted demo. Say `hi`; `connect` tells how to use a real "
+    "one."
+)
+
 
 def _registry(start: Start, sessions: Sessions) -> CommandRegistry:
     registry = builtin_registry()
@@ -33,9 +45,11 @@ def _registry(start: Start, sessions: Sessions) -> CommandRegistry:
     return registry
 
 
-def _prepared(start: Start, sessions: Sessions, opened: OpenedSession) -> Prepared:
+def _prepared(
+    start: Start, sessions: Sessions, opened: OpenedSession, listener: Listener | None = None
+) -> Prepared:
     try:
-        return prepare(start, sessions, opened)
+        return prepare(start, sessions, opened, listener)
     except PiTuiError:
         opened.store.close()
         raise
@@ -47,8 +61,9 @@ def _prompts(start: Start, *, piped: bool) -> tuple[tuple[Prompt, ...], tuple[st
     files = read_file_arguments(start.options.files, start.environment.expand)
     text = None
     if piped and sys.stdin is not None and not sys.stdin.isatty():
-        text = read_piped(sys.stdin.buffer)
-    return compose_prompts(start.options.messages, text, files), files.notices
+        text = read_piped(sys.stdin.buffer, on_waiting=lambda: say("waiting for standard input"))
+    notices = (*files.notices, *(text.notices if text is not None else ()))
+    return compose_prompts(start.options.messages, text, files), notices
 
 
 # ---------------------------------------------------------------- without a screen
@@ -91,17 +106,19 @@ def doctor(options: LaunchOptions) -> int:
 
 def headless(start: Start) -> int:
     """Print mode and JSON mode."""
-    from pi_tui.headless.commands import HeadlessCommands
-    from pi_tui.headless.json_mode import run_json
+    from pi_tui.headless.commands import HeadlessCommands, HeadlessUI
+    from pi_tui.headless.json_mode import EarlierEvents, run_json
     from pi_tui.headless.print_mode import run_print
 
     if start.options.resume:
         raise UsageError("--resume needs the screen; use --session ID or --continue here")
     prompts, notices = _prompts(start, piped=True)
     sessions = Sessions(start)
+    refuse_wrong_arguments(start)
     path = sessions.asked_for()
     opened = sessions.create() if path is None else sessions.open(path)
-    prepared = _prepared(start, sessions, opened)
+    earlier = EarlierEvents()
+    prepared = _prepared(start, sessions, opened, earlier)
     registry = _registry(start, sessions)
 
     async def run() -> int:
@@ -113,19 +130,31 @@ def headless(start: Start) -> int:
                 say(notice)
             if session.model.api == "demo":
                 say("no model is set up, so the scripted demo answers; see --list-models")
-            mode = run_json if start.options.mode == "json" else run_print
-            return await mode(
-                session,
-                prompts,
-                sys.stdout,
-                sys.stderr,
-                lambda ui: HeadlessCommands(registry, session, ui),
-            )
+
+            def commands(ui: HeadlessUI) -> HeadlessCommands:
+                return HeadlessCommands(registry, session, ui)
+
+            if start.options.mode == "json":
+                code = await run_json(
+                    session, prompts, sys.stdout, sys.stderr, commands, earlier=earlier
+                )
+            else:
+                earlier.take()
+                code = await run_print(session, prompts, sys.stdout, sys.stderr, commands)
         finally:
-            for line in await session.close():
-                say(line)
+            saved = await _close(session)
+        return code if saved else code or 1
 
     return asyncio.run(run())
+
+
+async def _close(session: AgentSession) -> bool:
+    """Close and say what is to be known; False when the session is not in its own file."""
+    store = session.store
+    path = store.path
+    for line in await session.close():
+        say(line)
+    return store.path == path and not store.pending
 
 
 def _refuse_demo_for_a_mistake(prepared: Prepared) -> None:
@@ -139,15 +168,16 @@ def _refuse_demo_for_a_mistake(prepared: Prepared) -> None:
 
 def interactive(start: Start) -> int:
     """The full-screen program."""
-    from pi_tui.tui.app import run_tui
     from pi_tui.tui.keys import ACTIONS
     from pi_tui.tui.options import StartupLine, TuiOptions
+    from pi_tui.tui.run import run_tui
 
     prompts: tuple[Prompt, ...] = ()
     notices: tuple[str, ...] = ()
     if start.options.messages or start.options.files:
         prompts, notices = _prompts(start, piped=False)
     sessions = Sessions(start)
+    refuse_wrong_arguments(start)
     opened, ask_about = _open_at_start(sessions)
     prepared = _prepared(start, sessions, opened)
     session = prepared.session
@@ -175,9 +205,10 @@ def interactive(start: Start) -> int:
     options = TuiOptions(
         theme=theme,
         keybindings=keys,
-        home=str(environment.home),
+        home=environment.home_of_cwd,
         startup=(
             *(StartupLine(line) for line in _welcome(start, prepared)),
+            *((StartupLine(NO_MODEL, kind="model"),) if prepared.choice.is_fallback else ()),
             *(StartupLine(text, "warning") for text in warnings if text and not resumed),
         ),
         double_escape=settings.double_escape_action,
@@ -211,11 +242,11 @@ async def _resume_asking(
     path: str, session: AgentSession, sessions: Sessions, ui: CommandUI
 ) -> None:
     try:
-        opened = await open_asking(path, sessions.library(), ui)
-        if opened is None:
+        answered = await open_asking(path, sessions.library(), ui)
+        if answered is None:
             ui.notify("info", "the session was not opened; this is a new one")
             return
-        await go_to(session, opened, "resume", ui)
+        await go_to_answered(session, answered, ui)
     except PiTuiError as error:
         ui.notify("error", error.text)
 
@@ -237,11 +268,6 @@ def _welcome(start: Start, prepared: Prepared) -> list[str]:
     if prepared.context_files and not quiet:
         shown = [start.environment.shorten_home(file.path) for file in prepared.context_files]
         lines.append(f"instructions: {', '.join(shown)}")
-    if prepared.choice.is_fallback:
-        lines.append(
-            "no model is set up: this is the scripted demo. Say `hi`; `connect` tells how to use a "
-            "real one."
-        )
     return lines
 
 

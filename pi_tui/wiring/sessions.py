@@ -13,7 +13,7 @@ from pi_tui.config.settings import session_directory
 from pi_tui.core.entries import SessionHeader, iso_timestamp
 from pi_tui.core.errors import SessionNotFoundError, UsageError
 from pi_tui.core.protocols import OpenedSession
-from pi_tui.storage.jsonl import create_session, open_session
+from pi_tui.storage.jsonl import create_session
 from pi_tui.storage.library import FileLibrary
 from pi_tui.storage.listing import find_session, latest_session
 from pi_tui.storage.memory import MemoryStore
@@ -61,14 +61,15 @@ class Sessions:
         return path
 
     def open(self, path: str) -> OpenedSession:
-        """Open a session where nobody can be asked. Raises UsageError for another directory's."""
-        opened = open_session(path)
+        """Open a session where nobody can be asked.
+
+        Raises UsageError for another directory's; that one is only looked at.
+        """
         library = self.library()
-        plan = plan_for(opened, library)
+        plan = plan_for(path, library)
         if plan.must_ask:
-            opened.store.close()
             raise plan.refusal(library.shown(plan.recorded_cwd), self._start.shown_cwd)
-        return opened
+        return library.open(path)
 
     def reference(self, path: str | None, session_id: str) -> str:
         """What `--session` finds the session by: its id, or its path where that is elsewhere."""

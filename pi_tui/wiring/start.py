@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from pi_tui.config.paths import Environment, read_environment
 from pi_tui.config.schema import Settings
-from pi_tui.config.settings import LoadedSettings, load_settings, session_directory
+from pi_tui.config.settings import LoadedSettings, session_directory
 from pi_tui.providers.client_options import NO_LIMIT_S, ClientOptions
 from pi_tui.providers.registry import ModelRegistry, open_registry
+from pi_tui.wiring.live_settings import LiveSettings
 from pi_tui.wiring.secrecy import Secrets
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def say(text: str) -> None:
 
 
 class Start(Struct, frozen=True):
-    """Read once, at the beginning of a run.
+    """Read once, at the beginning of a run; `live` follows what changes in the settings since.
 
     `rescue_directory`: where a session goes that its own place does not take. It is made when it is
     needed, and nobody else can have made it before, because nobody knows its name.
@@ -40,6 +41,7 @@ class Start(Struct, frozen=True):
     options: LaunchOptions
     environment: Environment
     loaded: LoadedSettings
+    live: LiveSettings
     models: ModelRegistry
     rescue_directory: str
 
@@ -66,7 +68,8 @@ def read_start(options: LaunchOptions) -> Start:
     """Read everything. Raises SettingsError when it cannot be used at all."""
     environment = read_environment()
     directories = environment.directories
-    loaded = load_settings(environment)
+    live = LiveSettings(environment)
+    loaded = live.loaded
     models = open_registry(
         environment.variables,
         models_path=directories.models_file,
@@ -74,7 +77,7 @@ def read_start(options: LaunchOptions) -> Start:
         client_options=_client_options(loaded.settings),
         enabled_models=loaded.settings.enabled_models,
     )
-    return Start(options, environment, loaded, models, _rescue_directory())
+    return Start(options, environment, loaded, live, models, _rescue_directory())
 
 
 def _rescue_directory() -> str:

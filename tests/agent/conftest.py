@@ -181,6 +181,7 @@ class Rig:
     summary_model: str | None = None
     other_models: tuple[Model, ...] = ()
     system: str = "You are a test."
+    secrets: tuple[str, ...] = ()
     events: list[Event] = field(default_factory=list)
 
     def create(self, parent: str | None = None) -> OpenedSession:
@@ -197,6 +198,7 @@ class Rig:
             estimator=CharsEstimator(),
             sessions=self,
             cwd="/work",
+            secrets=self.secrets,
         )
         settings = AgentSettings(
             model=self.model,

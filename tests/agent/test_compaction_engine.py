@@ -547,6 +547,16 @@ async def test_a_conversation_cannot_end_its_frame(talked):
     assert "</previous-summary>" not in sent(talked.provider.requests[0])
 
 
+async def test_a_summary_cannot_end_its_frame_in_the_next_request(talked):
+    talked.provider.add("notes </summary> and </SUMMARY > on", "fine")
+    session = talked.session()
+    await session.compact(CompactRequest("manual"))
+    await session.prompt("go")
+    sent = text_of(talked.ordinary_requests[-1].messages[0].content)
+    assert sent.lower().count("</summary") == 1 and sent.endswith("</summary>")
+    assert "notes <\\/summary> and <\\/SUMMARY > on" in sent
+
+
 async def test_a_split_turn_needs_two_requests_one_after_the_other(rig):
     rig.store_talk(5)
     rig.store_message(UserMessage("the long task", 1))

@@ -297,32 +297,63 @@ async def test_cmp_04_growing_contexts_are_tried_twice_then_it_rests(rig, gated_
     assert len(rig.ordinary_requests) == 21
 
 
-def test_the_decision_rests_and_wakes():
+def decider():
     auto = AutoCompaction()
 
-    def decide(tokens, enabled=True):
-        return auto.decide(tokens, 32_768, reserve_tokens=16_384, enabled=enabled)
+    def decide(tokens, enabled=True, reply=None):
+        return auto.decide(
+            tokens, 32_768, reserve_tokens=16_384, enabled=enabled, reply_tokens=reply
+        )
 
+    return auto, decide
+
+
+def test_the_decision_rests_and_wakes():
+    auto, decide = decider()
     assert decide(16_384) == "no"  # strictly above
     assert decide(17_000, enabled=False) == "no"
     assert decide(17_000) == "compact"
-    auto.tried(17_000)
+    auto.tried(17_000, 16_500)
     assert [decide(17_000), decide(17_000), decide(17_010)] == ["no-help", "no", "no"]
     assert decide(17_100) == "compact"
-    auto.tried(17_100)
+    auto.tried(17_100, 16_500)
     assert [decide(17_500), decide(18_000)] == ["rest", "no"]
     auto.wake()
     assert [decide(17_100), decide(18_000)] == ["no", "compact"]
-    auto.tried(18_000)
+    auto.tried(18_000, 16_500)
     assert decide(10_000) == "no"  # it helped: all is forgotten
     assert decide(17_000) == "compact"
-    auto.tried(17_000, helped=False)
+    auto.failed(17_000)
     assert [decide(17_000), decide(17_200)] == ["no", "compact"]
-    auto.tried(17_200, helped=False)
+    auto.failed(17_200)
     assert auto.resting and decide(20_000) == "no"
     auto.reset()
     auto.rest(17_000)
     assert decide(20_000) == "no"
+
+
+def test_an_attempt_is_judged_by_the_next_reply_not_by_what_came_in_after_it():
+    auto, decide = decider()
+    for _ in range(5):
+        assert decide(16_492) == "compact"
+        auto.tried(16_492, 9_066)
+        assert decide(24_000, reply=9_291) == "compact"  # it worked; this is new
+        auto.tried(24_000, 9_066)
+        assert decide(17_000) == "compact"  # without a report its own estimate counts
+        auto.tried(17_000, 9_000)
+    assert decide(25_000, reply=17_000) == "compact"  # by the reply it did not work, once
+    auto.tried(25_000, 9_000)
+    assert decide(26_000, reply=17_000) == "rest"
+
+
+def test_nothing_rests_above_the_window_itself():
+    auto, decide = decider()
+    auto.rest(20_000)
+    assert [decide(32_768), decide(32_769)] == ["no", "compact"]
+    auto.failed(33_000)
+    auto.failed(33_000)
+    assert [decide(33_000), decide(33_200)] == ["no", "compact"]
+    assert decide(40_000, enabled=False) == "no"
 
 
 def test_small_windows_keep_what_can_help():

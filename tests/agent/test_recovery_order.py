@@ -205,17 +205,17 @@ async def test_nothing_to_compact_says_so_with_the_sizes(rig):
 
 
 async def test_no_retry_when_what_is_kept_cannot_fit(talked):
-    talked.system = "s" * 80_000
+    talked.system = "s" * 60_000
     talked.model = structs.replace(talked.model, context_window=20_000)
-    talked.compaction = lambda model: CompactionSettings(
-        enabled=False, keep_recent_tokens=400, reserve_tokens=1000
-    )
-    play(talked, TOO_LONG)
+    talked.compaction = lambda model: CompactionSettings(keep_recent_tokens=400, reserve_tokens=0)
+    play(talked, ProviderError("too long", kind=ErrorKind.OVERFLOW, limit_tokens=16_000))
+    pinned = talked.store_message(UserMessage("p" * 4800, 1))
     session = talked.session()
+    session.pin(pinned)
     outcome = await session.prompt("go")
     assert outcome.error is not None
     assert len(talked.ordinary_requests) == 1 and len(talked.compactions) == 1
-    assert "20,0" in [n.text for n in talked.of(Notice) if n.level == "error"][-1]
+    assert "16,000" in [n.text for n in talked.of(Notice) if n.level == "error"][-1]
 
 
 async def test_a_persistent_529_does_not_keep_it_from_compacting(talked):

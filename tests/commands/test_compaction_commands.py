@@ -9,15 +9,23 @@ from clock_and_ids import FakeClock, SequentialIds
 from msgspec import structs
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.compaction_plan import CompactRequest
+from pi_tui.agent.compaction_record import CompactionRecord
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.builtin import builtin_registry, session_text
-from pi_tui.commands.compaction import CompactOptions, parse_compact
+from pi_tui.commands.compaction import (
+    CompactOptions,
+    command_without_preview,
+    parse_compact,
+    record_text,
+)
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
 from pi_tui.core.entries import SessionHeader
 from pi_tui.core.errors import UsageError
-from pi_tui.core.messages import ToolDeclaration, text_content, text_of
+from pi_tui.core.messages import ToolDeclaration, Usage, text_content, text_of
 from pi_tui.core.models import ModelChoice
+from pi_tui.core.numbers import counted_tokens
 from pi_tui.core.protocols import OpenedSession, ToolOutput
 from pi_tui.core.tokens import CharsEstimator
 from pi_tui.providers.scripted import SCRIPTED_MODEL, Call, ScriptedProvider, reply
@@ -324,9 +332,15 @@ async def test_context_tells_results_by_tool_and_what_would_be_freed(desk):
     assert "about" in text.splitlines()[0]
 
 
-async def test_context_of_an_empty_session(desk):
+async def test_context_of_an_empty_session_is_what_the_first_prompt_comes_with(desk):
     await desk.run("/context")
-    assert "Nothing yet." in desk.ui.shown[0][1]
+    text = desk.ui.shown[0][1]
+    assert "system prompt" in text and "tool declarations" in text
+    before = desk.session.context_usage().tokens
+    assert f"about {before:,} of" in text and before > 50
+    desk.answers.append(reply("yes", usage=Usage()))
+    await desk.session.prompt("hi")
+    assert before < desk.session.context_usage().tokens < before + 20
 
 
 async def test_session_lists_the_compactions(desk):
@@ -348,3 +362,41 @@ async def test_session_lists_the_compactions(desk):
     )
     assert [r.ending for r in again.compactions()] == ["done", "failed"]
     assert again.compactions()[0].tokens_before > again.compactions()[0].tokens_after > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("--preview", "/compact carries"),
+        ("--preview --keep 200", "/compact --keep 200 carries"),
+        ("--keep=8k --preview mind the files", "/compact --keep 8000 mind the files carries"),
+        ("--preview -- --odd words", "/compact -- --odd words carries"),
+    ],
+)
+async def test_the_preview_names_the_command_that_does_the_same(desk, line, command):
+    options = parse_compact(line)
+    named = command_without_preview(options)
+    assert f"{named} carries" == command
+    assert parse_compact(named.removeprefix("/compact")) == structs.replace(options, preview=False)
+    await desk.talk(8)
+    await desk.run(f"/compact {line if '8k' not in line else '--preview --keep 300'}")
+    assert "carries it out." in desk.ui.shown[0][1].splitlines()[-1]
+
+
+async def test_what_a_compaction_would_free_is_what_the_preview_would_summarise(desk):
+    """Also where a provider's count of the whole is far from the estimates."""
+    await desk.talk(6)
+    desk.answers.append(reply("counted", usage=Usage(input=9_000, output=9, total_tokens=9_009)))
+    await desk.session.prompt("once more")
+    preview = await desk.session.preview_compaction(CompactRequest("manual"))
+    await desk.run("/context")
+    text = desk.ui.shown[0][1]
+    assert "9,009 of" in text
+    assert f"free up to about {preview.summarised_tokens:,} tokens" in text
+
+
+async def test_one_token_is_one_token(desk):
+    assert record_text(CompactionRecord("", "done", tokens_before=9, tokens_after=1)).startswith(
+        "9 → 1 token ·"
+    )
+    assert counted_tokens(1) == "1 token" and counted_tokens(1_000) == "1,000 tokens"

@@ -13,12 +13,15 @@ import pytest
 from clock_and_ids import FakeClock, SpreadIds
 
 from pi_tui.agent.assembly import AgentSettings, AgentWorld
+from pi_tui.agent.queues import Draft
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.registry import CommandRegistry
 from pi_tui.commands.sessions import age_text, session_commands, user_messages
 from pi_tui.commands.ui import Choice
 from pi_tui.core.entries import SessionHeader
 from pi_tui.core.errors import StorageError
+from pi_tui.core.events import Event, Notice
+from pi_tui.core.messages import ImageContent
 from pi_tui.core.models import Model, ModelChoice
 from pi_tui.core.protocols import OpenedSession, ShellOutcome
 from pi_tui.core.tokens import CharsEstimator
@@ -114,6 +117,12 @@ class Desk:
         )
         self.registry = CommandRegistry(session_commands(self.library, FileExporter()))
         self.session = self.start(self.create())
+        self.told: list[tuple[str, str]] = []
+        self.session.subscribe(self._listen)
+
+    def _listen(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.told.append((event.level, event.text))
 
     def create(self, parent: str | None = None) -> OpenedSession:
         return OpenedSession(create_session(self.sessions, self.header(str(self.here))), ())
@@ -188,6 +197,25 @@ async def test_fork_goes_back_before_a_message(desk: Desk) -> None:
     assert current == options[-1].value
     await desk.session.prompt("four")
     assert spoken(desk) == ["one", "four"]
+
+
+async def test_a_fork_takes_the_images_along_where_the_editor_holds_them(desk: Desk) -> None:
+    class Holder(Person):
+        drafts: list[Draft]
+
+        def put_back(self, drafts: Sequence[Draft]) -> None:
+            raise AssertionError("nothing waited")
+
+        def set_editor_draft(self, draft: Draft) -> None:
+            self.drafts.append(draft)
+
+    image = ImageContent("Y2F0", "image/png")
+    await desk.session.prompt("look", images=(image,))
+    desk.person = holder = Holder()
+    holder.drafts = []
+    await desk.run("/fork 1")
+    assert holder.drafts == [Draft("look", (image,))]
+    assert [level for level, _ in holder.said] == ["info"]
 
 
 @pytest.mark.parametrize("way", ["number", "id", "beginning"])
@@ -349,6 +377,61 @@ async def test_a_cancelled_question_lets_the_session_go(desk: Desk) -> None:
     path = await desk.stored("one", cwd="/nowhere/proj-a")
     await desk.run(f"/resume {path}", None)
     open_session(path).store.close()  # would be locked
+
+
+async def test_a_question_is_asked_before_the_file_is_changed(desk: Desk) -> None:
+    path = await desk.stored("one", cwd="/nowhere/proj-a")
+    with path.open("ab") as file:
+        file.write(b'{"type":"mess')
+    torn, files = path.read_bytes(), set(path.parent.iterdir())
+    for answer in (None, "cancel"):
+        await desk.run(f"/resume {path}", answer)
+        assert (path.read_bytes(), set(path.parent.iterdir())) == (torn, files)
+    await desk.run(f"/resume {path}", "fork")
+    assert path.read_bytes() == torn
+    assert "incomplete" in "".join(t for level, t in desk.told if level == "warning")
+    desk.told.clear()
+    await desk.run(f"/resume {path}", "here")
+    assert path.read_bytes().startswith(torn + b"\n")
+    assert "incomplete" in "".join(t for level, t in desk.told if level == "warning")
+
+
+async def test_an_old_version_is_not_upgraded_before_the_question(desk: Desk) -> None:
+    path = desk.here / "v1.jsonl"
+    head = {"type": "session", "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/gone"}
+    message = {"type": "message", "timestamp": "x", "message": {"role": "user", "content": "one"}}
+    path.write_text(f"{json.dumps(head)}\n{json.dumps(message)}\n")
+    old = path.read_bytes()
+    await desk.run(f"/resume {path}", "cancel")
+    assert path.read_bytes() == old
+    assert list(desk.here.iterdir()) == [path]
+    await desk.run(f"/resume {path}", "here")
+    assert spoken(desk) == ["one"]
+    assert (desk.here / "v1.jsonl.v1.bak").read_bytes() == old
+
+
+async def test_a_session_of_this_directory_under_another_name_is_not_asked_about(
+    desk: Desk, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(desk.here)
+    path = await desk.stored("one", cwd=str(link))
+    await desk.run(f"/resume {path}")
+    assert (desk.person.questions, desk.session.store.path) == ([], str(path))
+
+
+@pytest.mark.parametrize(("name", "told"), [("leaf", "a copy of leaf"), ("", "the one you chose")])
+async def test_a_fork_is_not_called_resumed(desk: Desk, name: str, told: str) -> None:
+    path = await desk.stored("one", name=name)
+    other = open_session(path)
+    await desk.run(f"/resume {path}", "fork it")
+    other.store.close()
+    assert (
+        desk.person.last.startswith("forked: this is a new session, ") and told in desk.person.last
+    )
+    assert desk.session.store.path != str(path)
+    await desk.run(f"/resume {path}")
+    assert desk.person.last.startswith("resumed: ")
 
 
 async def test_resume_of_the_present_session_changes_nothing(desk: Desk) -> None:

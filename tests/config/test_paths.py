@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pi_tui.config.paths import Environment, read_environment
@@ -67,19 +68,31 @@ def test_platform_directories_without_a_root(
     assert dirs.cache == tmp_path / "cache" / "pi-tui"
 
 
-def test_pwd_is_believed_only_when_it_is_the_place(
+def test_the_directory_has_one_name_whatever_links_lead_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, link, other = tmp_path / "real", tmp_path / "link", tmp_path / "other"
+    real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
-    other.mkdir()
     link.symlink_to(real)
     monkeypatch.chdir(link)
-    base = {"HOME": "/home/x", "PI_TUI_DIR": "/r"}
-    assert read_environment({**base, "PWD": str(link)}).cwd == link
-    assert read_environment({**base, "PWD": str(other)}).cwd == real
-    assert read_environment({**base, "PWD": "link"}).cwd == real
-    assert read_environment({**base, "PWD": str(tmp_path / "gone")}).cwd == real
+    for shown in (link, real, tmp_path, "link"):
+        found = read_environment({"HOME": "/home/x", "PI_TUI_DIR": "/r", "PWD": str(shown)})
+        assert found.cwd == real
+
+
+def test_a_home_behind_a_link_is_still_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    (real / "project").mkdir(parents=True)
+    link.symlink_to(real)
+    monkeypatch.chdir(link / "project")
+    found = read_environment({"HOME": str(link), "PI_TUI_DIR": "/r"})
+    assert found.shorten_home(found.cwd) == "~/project"
+    assert found.shorten_home(link / "other") == "~/other"
+    assert found.home_of_cwd == str(real)
+    elsewhere = msgspec.structs.replace(found, cwd=Path("/"))
+    assert elsewhere.home_of_cwd == str(link)
 
 
 def test_a_removed_current_directory_is_said(

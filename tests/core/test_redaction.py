@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,6 +74,49 @@ def test_private_keys_are_hidden_whole(kind: str, net: Net) -> None:
     assert "abcDEF" not in hidden(f"a {cut}", net), "its end was cut off"
     escaped = key.replace("\n", "\\n")
     assert hidden(f'{{"k":"{escaped}"}}', net) == '{"k":"<hidden>"}'
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_are_found_in_encoded_text_too(kind: str, net: Net) -> None:
+    for text in (
+        f"a\n{KEYS[kind]}\tb",
+        f"\x1b{KEYS[kind]} ",
+        f"é{KEYS[kind]}\r",
+        f"\x9b{KEYS[kind]}",
+    ):
+        once = json.dumps(text)
+        for encoded in (once, json.dumps(once), repr(text), json.dumps(repr(text))):
+            assert KEYS[kind][6:] not in hidden(encoded, net), encoded
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_named_values_are_found_in_encoded_text_too(net: Net) -> None:
+    value = "abcd1234efgh5678ijkl"
+    for text in (f'{{"api_key": "{value}"}}', f'x\npassword: "{value}"', f"token='{value}'"):
+        encoded = text
+        for _ in range(3):
+            encoded = json.dumps(encoded)
+            assert value[4:] not in hidden(encoded, net), encoded
+
+
+@pytest.mark.parametrize("secret", ['plain "words" é', "back\\slash words", "two\nlines of it"])
+def test_known_secrets_are_found_as_they_are_encoded(secret: str) -> None:
+    for text in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret)):
+        assert "words" not in hidden(text, "report", secret).replace("lines", "words"), text
+
+
+def test_values_are_redacted_before_they_are_encoded() -> None:
+    redactor = Redactor(net="document", mark="#")
+    key, value = KEYS["github"], "abcd1234efgh5678ijkl"
+    data = {"token": [value, {"x": f"\n{key}"}], key: 1, "id": value, "n": None}
+    changed = redactor.redact_json(data)
+    assert changed == {"token": ["#", {"x": "\n#"}], "#": 1, "id": value, "n": None}
+    assert redactor.count == 3
+    deep: Any = key
+    for _ in range(5000):
+        deep = [deep]
+    assert key not in json.dumps(redactor.redact_json(deep))
 
 
 def test_a_mention_of_private_keys_is_no_key() -> None:
@@ -176,6 +221,9 @@ HOSTILE = {
     "letters": "a",
     "dashes": "-",
     "blanks": " ",
+    "escapes": "\\nsk-",
+    "backslashes": "token" + "\\" * 7,
+    "code points": "\\u00e9sk-",
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pi_tui.core.errors import UsageError
 from pi_tui.core.linear_pattern import LinearPattern
-from pi_tui.core.session_search import Match, match, match_any, parse_query
+from pi_tui.core.session_search import Match, hit_spans, match, match_any, parse_query
 
 
 def spans_text(query: str, text: str) -> list[str] | None:
@@ -159,3 +159,17 @@ def test_any_query_gives_ordered_spans_or_words(query: str, text: str) -> None:
         flat = [place for span in found.spans for place in span]
         assert flat == sorted(flat)
         assert all(0 <= start < end <= len(text) for start, end in found.spans)
+
+
+def test_marked_hits_of_all_terms_never_lie_over_another() -> None:
+    text = "remember heliotrope"
+    spans = hit_spans(parse_query("helio heliotrope absent member"), text)
+    assert [text[start:end] for start, end in spans] == ["member", "heliotrope"]
+
+
+def test_a_pattern_that_is_too_costly_marks_nothing_and_the_others_are_marked() -> None:
+    query = parse_query("re:(a|b)*a(a|b){60}c needle")
+    text = "needle " + "".join(random.Random(7).choices("ab", k=60_000))
+    with pytest.raises(UsageError, match="too costly"):
+        match(query, text)
+    assert hit_spans(query, text)[0] == (0, 6)

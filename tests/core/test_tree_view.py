@@ -362,3 +362,48 @@ def test_layout_equals_a_plain_recursive_one(parents, data):
         first = random.Random(row).randrange(5)
         whole = layout.gutter(row, 0, 99)
         assert layout.gutter(row, first, 2) == whole[first : first + 2]
+
+
+def test_opening_again_lays_nothing_out(agent_tree):
+    tree, memory = tree_of(agent_tree()), TreeMemory()
+    first = settled(tree, memory)
+    shown, made = ids(first), memory.layout
+    again = TreeView(tree, memory)
+    assert ids(again) == shown and memory.layout is made
+    again.set_filter("user-only")
+    assert ids(again) == ["u1", "u2", "u3"] and memory.layout is not made
+
+
+@given(random_trees())
+@settings(max_examples=60, deadline=None)
+def test_entries_are_found_and_so_are_their_paths(parents):
+    from pi_tui.core.entries import EntryHead
+
+    stamps = [f"2025-01-01T00:00:{n % 3:02d}.000Z" for n in range(len(parents))]
+    heads = [
+        EntryHead(str(n), None if p in (None, -1) else str(p), "message", stamps[n], "user")
+        for n, p in enumerate(parents)
+    ]
+    tree = SessionTree(heads, MemorySource())
+    shape = TreeShape(tree)
+    assert shape.ids == list(tree.walk())
+    for at, entry_id in enumerate(shape.ids):
+        assert shape.find(entry_id) == at
+        assert [shape.ids[one] for one in shape.path(at)] == tree.path_ids(entry_id)
+        assert shape.ids[at : shape.ends[at]] == [
+            other for other in shape.ids if entry_id in tree.path_ids(other)
+        ]
+    assert shape.find("none") is None and shape.find(None) is None
+
+
+def test_odd_parents_still_give_every_entry_one_place(make):
+    heads = [
+        make.head("a", "c"),
+        make.head("b", "a"),
+        make.head("c", "b"),
+        make.head("self", "self"),
+        make.head("lost", "nowhere"),
+    ]
+    shape = TreeShape(SessionTree(heads, MemorySource()))
+    assert shape.ids == ["a", "b", "c", "self", "lost"]
+    assert shape.parents == [-1, 0, 1, -1, -1] and shape.roots == [0, 3, 4]

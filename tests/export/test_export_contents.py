@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -293,6 +295,56 @@ def test_keys_are_hidden_in_names_and_outlines_too(rig: Any, message: Any) -> No
         {"type": "label", "targetId": "00000002", "label": KEYS[1]},
     )
     assert KEYS[1] not in html
+
+
+NAMED = "abcd1234efgh5678ijkl"
+
+
+@pytest.mark.parametrize("name", ["out.html", "out.md"])
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ({"command": f"cat <<E\n{KEYS[0]}\nE"}, KEYS[0]),
+        ({"command": f"printf a\t{KEYS[1]}"}, KEYS[1]),
+        ({"content": f'{{"api_key": "{NAMED}"}}'}, NAMED),
+        ({"content": f'password: "{NAMED}"'}, NAMED),
+        ({"edits": [{"newText": f"x\n{KEYS[5]}"}]}, KEYS[5]),
+        ({"api_key": NAMED}, NAMED),
+        ({"tokens": ["first", NAMED]}, NAMED),
+        ({f"x\n{KEYS[3]}": 1}, KEYS[3]),
+        ({"env": {"GITHUB_TOKEN": NAMED}}, NAMED),
+        ({"password": 12345678901234567}, "12345678901234567"),
+        ({"path": "a", "content": 'x\nthe é "secret" value\n'}, 'the é \\"secret\\"'),
+    ],
+    ids=lambda value: next(iter(value))[:8] if isinstance(value, dict) else "",
+)
+def test_keys_in_the_arguments_of_calls_are_masked(
+    rig: Any, message: Any, arguments: dict[str, Any], kept: str, name: str
+) -> None:
+    known = ('the é "secret" value',)
+    text = rig.export(
+        message("assistant", [call("k", "tool", **arguments)]), name=name, secrets=known
+    )
+    assert kept not in text and html.escape(kept) not in text
+    assert kept[5:] not in text
+    assert rig.report.masked_keys == 1
+
+
+def test_arguments_stay_readable_json(rig: Any, message: Any) -> None:
+    arguments = {KEYS[1]: 1, KEYS[1][:-1] + "Z": [KEYS[0], {"a": None}], "n": 1.5}
+    text = rig.export(message("assistant", [call("k", "tool", **arguments)]), name="out.md")
+    shown = json.loads(text.split("```json\n")[1].split("```")[0])
+    first, second, _ = shown
+    assert first.startswith("ghp_") and second.startswith("ghp_") and first != second
+    assert shown[second][1] == {"a": None} and shown["n"] == 1.5
+
+
+def test_a_glance_never_shows_a_key_that_it_cut(rig: Any, message: Any) -> None:
+    key = KEYS[4]
+    for blanks in range(1960, 2000):
+        html_text = rig.export(message("user", "a" + " " * blanks + key), replace=True)
+        nav = html_text[html_text.index("<nav") : html_text.index("</nav>")]
+        assert "AIzaB" not in nav, blanks
 
 
 @pytest.mark.parametrize(

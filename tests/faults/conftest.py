@@ -1,10 +1,13 @@
-"""A file system that lets the n-th operation of a kind fail."""
+"""A file system that lets the n-th operation of a kind fail, and the count of what was swept."""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +107,23 @@ def entry() -> Callable[[int], MessageEntry]:
         timestamp="2025-07-01T00:00:02.000Z",
         message=UserMessage(f"text é {number}", number),
     )
+
+
+@pytest.fixture
+def swept(record_property: Callable[[str, Any], None]) -> Callable[[str, int], None]:
+    """Say how many points a sweep went through; the summary adds them up."""
+    return lambda what, count: record_property("swept", (what, count))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    totals: Counter[tuple[str, str]] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        if report.when == "call" and "tests/faults/test_" in report.nodeid:
+            group = Path(report.nodeid.split("::")[0]).stem.removeprefix("test_")
+            for name, value in report.user_properties:
+                if name == "swept":
+                    totals[group.replace("_", " "), value[0]] += value[1]
+    if totals:
+        terminalreporter.section("fault sweep")
+    for (group, what), count in sorted(totals.items()):
+        terminalreporter.line(f"{group:>20}: {count:,} {what}")

@@ -11,6 +11,8 @@ from pi_tui.core.entries import MessageEntry, SessionHeader
 from pi_tui.core.errors import NotASessionError
 from pi_tui.storage.jsonl import create_session, open_session
 
+Swept = Callable[[str, int], None]
+
 
 @pytest.fixture
 def content(tmp_path: Path, header: SessionHeader, entry: Callable[[int], MessageEntry]) -> bytes:
@@ -23,9 +25,10 @@ def content(tmp_path: Path, header: SessionHeader, entry: Callable[[int], Messag
 
 @pytest.mark.parametrize("tail", [b"", b"\0" * 64], ids=["cut", "zeros"])
 def test_cut_anywhere_and_go_on(
-    tmp_path: Path, content: bytes, entry: Callable[[int], MessageEntry], tail: bytes
+    tmp_path: Path, content: bytes, entry: Callable[[int], MessageEntry], tail: bytes, swept: Swept
 ) -> None:
     path = tmp_path / "cut.jsonl"
+    swept("byte positions cut", len(content) + bool(tail))
     line_ends = [end for end, byte in enumerate(content) if byte == 0x0A]
     for size in range(len(content) + 1):
         cut = content[:size]

@@ -15,6 +15,7 @@ from pi_tui.core.errors import StorageError
 from pi_tui.storage.jsonl import create_session, open_session
 
 Entries = Callable[[int], MessageEntry]
+Swept = Callable[[str, int], None]
 CODES = (errno.ENOSPC, errno.EACCES, errno.EIO)
 COUNT = 4
 OLD_FILE = (
@@ -37,7 +38,13 @@ def files_in(folder: Path) -> list[str]:
 @pytest.mark.parametrize("for_good", [False, True])
 @pytest.mark.parametrize("code", CODES)
 def test_writing_a_session_while_the_nth_operation_fails(
-    tmp_path: Path, header: SessionHeader, entry: Entries, failing: Any, code: int, for_good: bool
+    tmp_path: Path,
+    header: SessionHeader,
+    entry: Entries,
+    failing: Any,
+    swept: Swept,
+    code: int,
+    for_good: bool,
 ) -> None:
     nth = 0
     while True:
@@ -76,11 +83,14 @@ def test_writing_a_session_while_the_nth_operation_fails(
         assert files_in(tmp_path / str(nth)) == [path.name]
         if not fs.failed:
             break
+    swept("operations failed", nth - 1)
     assert nth > 8
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_migrating_while_the_nth_operation_fails(tmp_path: Path, failing: Any, code: int) -> None:
+def test_migrating_while_the_nth_operation_fails(
+    tmp_path: Path, failing: Any, swept: Swept, code: int
+) -> None:
     nth = 0
     while True:
         nth += 1
@@ -104,12 +114,13 @@ def test_migrating_while_the_nth_operation_fails(tmp_path: Path, failing: Any, c
         assert any((folder / name).read_bytes() == OLD_FILE for name in backups)
         if not fs.failed:
             break
+    swept("operations failed", nth - 1)
     assert nth > 6
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_moving_while_the_nth_operation_fails(
-    tmp_path: Path, header: SessionHeader, entry: Entries, failing: Any, code: int
+    tmp_path: Path, header: SessionHeader, entry: Entries, failing: Any, swept: Swept, code: int
 ) -> None:
     nth = 0
     while True:
@@ -136,11 +147,12 @@ def test_moving_while_the_nth_operation_fails(
         assert ids_on_disk(store.path) == ["e0000001", "e0000002"]
         if not failed:
             break
+    swept("operations failed", nth - 1)
     assert nth > 6
 
 
 def test_opening_while_the_nth_operation_fails(
-    tmp_path: Path, header: SessionHeader, entry: Entries, failing: Any
+    tmp_path: Path, header: SessionHeader, entry: Entries, failing: Any, swept: Swept
 ) -> None:
     nth = 0
     while True:
@@ -162,4 +174,5 @@ def test_opening_while_the_nth_operation_fails(
         assert json.loads(path.read_bytes().split(b"\n")[3])["id"] == "e0000002"
         if not failed:
             break
+    swept("operations failed", nth - 1)
     assert nth > 3

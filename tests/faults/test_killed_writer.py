@@ -32,7 +32,12 @@ for number in range(100_000):
 
 
 @pytest.mark.parametrize("after", [1, 60, 300])
-def test_a_killed_writer(tmp_path: Path, after: int, entry: Callable[[int], MessageEntry]) -> None:
+def test_a_killed_writer(
+    tmp_path: Path,
+    after: int,
+    entry: Callable[[int], MessageEntry],
+    swept: Callable[[str, int], None],
+) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -43,6 +48,8 @@ def test_a_killed_writer(tmp_path: Path, after: int, entry: Callable[[int], Mess
     process.send_signal(signal.SIGKILL)
     reported = after + len(process.stdout.read().split("\n")[:-1])
     process.wait()
+    swept("writers killed", 1)
+    swept("acknowledged entries compared", reported)
     opened = open_session(path)
     assert len(opened.heads) >= reported
     assert [head.id for head in opened.heads] == [
@@ -54,7 +61,9 @@ def test_a_killed_writer(tmp_path: Path, after: int, entry: Callable[[int], Mess
     assert json.loads(last)["id"] == "efffffff"
 
 
-def test_two_processes_that_both_write_never_mix_lines(tmp_path: Path) -> None:
+def test_two_processes_that_both_write_never_mix_lines(
+    tmp_path: Path, swept: Callable[[str, int], None]
+) -> None:
     """Even past the lock: whoever comes second notices the other and writes nothing."""
     script = WRITER.replace("create_session(sys.argv[1], header)", "store_of(sys.argv[1])")
     script = script.replace(
@@ -88,3 +97,4 @@ header =""",
     for name, count in zip("ab", reported, strict=True):
         assert [i for i in ids if i[0] == name][:count] == [f"{name}{n:07x}" for n in range(count)]
     assert len(ids) >= sum(reported)
+    swept("writers at once", len(writers))

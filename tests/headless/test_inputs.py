@@ -32,7 +32,8 @@ def test_piped_text_is_read_to_its_end() -> None:
     assert read_piped(io.BytesIO("ä\n".encode())) == PipedText("ä\n", 3)
     assert read_piped(io.BytesIO(b"\xef\xbb\xbfx")) == PipedText("x", 4)
     assert read_piped(io.BytesIO("ü".encode("utf-16"))) == PipedText("ü", 4)
-    assert read_piped(io.BytesIO(b"a\xffb")) == PipedText("a\ufffdb", 3)
+    told = ("standard input is not UTF-8 text; odd bytes were replaced",)
+    assert read_piped(io.BytesIO(b"a\xffb")) == PipedText("a\ufffdb", 3, told)
 
 
 @pytest.mark.parametrize("data", [b"", b" \n\t"])
@@ -40,12 +41,30 @@ def test_blank_input_is_none(data: bytes) -> None:
     assert read_piped(io.BytesIO(data)) is None
 
 
-def test_input_past_the_bound_is_cut_and_says_so() -> None:
-    found = read_piped(io.BytesIO("ääää".encode()), max_bytes=5)
-    assert found == PipedText(
-        "ää\n[cut here: only the first 5 bytes of the input were taken]", 5, True
-    )
+def test_input_past_the_bound_is_refused() -> None:
+    with pytest.raises(UsageError, match="standard input has more than 5 bytes"):
+        read_piped(io.BytesIO(b"123456"), max_bytes=5)
     assert read_piped(io.BytesIO(b"12345"), max_bytes=5) == PipedText("12345", 5)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x7fELF\0\0", PNG, b"text, then\0", bytes(range(128, 256)) * 8, b"\xb1\xe0" * 40 + b"GBK"],
+)
+def test_what_is_no_text_is_refused(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="standard input is not UTF-8 text"):
+        read_piped(io.BytesIO(data))
+    if image_type(data) is None:
+        (tmp_path / "file").write_bytes(data)
+        with pytest.raises(UsageError, match="@file is neither text"):
+            read_file_arguments(["file"], tmp_path.joinpath)
+
+
+def test_text_in_another_encoding_is_text() -> None:
+    found = read_piped(io.BytesIO("Grüße aus Köln, schöne Straße. ".encode("latin-1") * 50))
+    assert found is not None
+    assert found.text.startswith("Gr\ufffd")
+    assert found.notices
 
 
 def test_waiting_for_a_pipe_is_said_once() -> None:

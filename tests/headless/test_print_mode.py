@@ -131,7 +131,7 @@ async def test_a_signal_ends_the_run_and_is_the_exit_code(
     assert await run(session, "a", "b") == (
         code,
         "",
-        "pi-tui: stopped; the session keeps what was done\n"
+        "pi-tui: stopped; this session has no file, so nothing of it is kept\n"
         "pi-tui: 1 further message was not sent\n",
     )
     assert session.aborts == 1
@@ -209,3 +209,20 @@ async def test_text_that_has_no_encoding_is_replaced(
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         assert (await run(played(answering("ä\udc80")), stdout=out))[0] == 0
     assert (tmp_path / "out").read_bytes() == b"??\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("here", "the session keeps what was done"), ("gone", "nothing was done")]
+)
+async def test_what_is_kept_after_a_signal_is_what_is_in_the_file(
+    played: Any, tmp_path: Path, name: str, words: str
+) -> None:
+    async def interrupted(session: Any, _: str) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await session.aborted.wait()
+        session.say("part", "aborted")
+
+    (tmp_path / "here").touch()
+    session = played(interrupted)
+    session.store.path = str(tmp_path / name)
+    assert words in (await run(session))[2]

@@ -154,6 +154,20 @@ def test_bodies_of_real_servers(status: int | None, body: str, kind: ErrorKind) 
     assert error.message.endswith(".")
 
 
+TGI_TOTAL = (
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 3900 "
+    "`inputs` tokens and 500 `max_new_tokens`"
+)
+TGI_INPUT = "Input validation error: `inputs` must have less than 1000 tokens. Given: 1512"
+
+
+@pytest.mark.parametrize("text", [TGI_TOTAL, TGI_INPUT])
+@pytest.mark.parametrize("status", [422, 400, None])
+def test_a_validation_error_about_length_is_an_overflow(text: str, status: int | None) -> None:
+    body = json.dumps({"error": text, "error_type": "validation"})
+    assert classify(status, body, {}, "x").kind == K.OVERFLOW
+
+
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
@@ -166,6 +180,9 @@ def test_bodies_of_real_servers(status: int | None, body: str, kind: ErrorKind) 
         ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
          16_384),
         ("tool_use ids must be unique", None),
+        (TGI_TOTAL, 4096),
+        (TGI_INPUT, 1000),
+        ("request (9000 tokens) exceeds the available context size (4096 tokens)", 4096),
     ],
 )  # fmt: skip
 def test_limits_named_by_the_server(text: str, limit: int | None) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from pi_tui.core.entries import CustomEntry, MessageEntry, SessionHeader
-from pi_tui.core.errors import StorageError
+from pi_tui.core.errors import SessionLockedError, StorageError
 from pi_tui.core.messages import AssistantMessage, ToolCall
 from pi_tui.storage.filesystem import FileSystem
 from pi_tui.storage.jsonl import create_session, open_session
+from pi_tui.storage.lock import acquire
 from pi_tui.storage.memory import MemoryStore
 from pi_tui.storage.names import file_name, folder_name, new_session_id
 from pi_tui.storage.session_file import FileStore
@@ -336,9 +337,12 @@ def test_a_vanished_folder_that_comes_back(
     store.append(entry(1))
     folder = Path(store.path or "").parent
     folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match="moved or deleted") as failure:
+    with pytest.raises(StorageError, match="moved away") as failure:
         store.append(entry(2))
-    assert failure.value.hint == "Save the session to another place."
+    assert failure.value.reason == "the session file was moved away"
+    assert failure.value.hint == (
+        "Move it back. /export NAME.jsonl saves the whole session to another place."
+    )
     assert store.load("e0000001") == entry(1)
     (tmp_path / "elsewhere").rename(folder)
     store.append(entry(3))
@@ -418,14 +422,69 @@ def test_a_deleted_session_is_written_anew_at_its_own_place(
     store.append(entry(1))
     path = Path(store.path or "")
     shutil.rmtree(path.parent)
-    with pytest.raises(StorageError):
-        store.append(entry(2))
-    store.relocate(str(path.parent))
-    assert store.path == str(path)
+    store.append(entry(2))
+    assert (store.path, store.pending) == (str(path), 0)
     assert ids_in(stored(path)) == ["e0000001", "e0000002"]
+    assert [store.load(f"e{n:07x}") for n in (1, 2)] == [entry(1), entry(2)]
+    with pytest.raises(SessionLockedError):
+        open_session(path)
     store.append(entry(3))
+    path.unlink()  # the lock beside it stays
+    store.append(entry(4))
+    assert ids_in(stored(path)) == [f"e{n:07x}" for n in range(1, 5)]
+    with pytest.raises(SessionLockedError):
+        open_session(path)
     store.close()
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_deleted_session_waits_until_its_folder_can_be_made(
+    store: FileStore, entry: Entries, stored: Stored
+) -> None:
+    store.append(entry(1))
+    path = Path(store.path or "")
+    shutil.rmtree(path.parent)
+    path.parent.write_text("in the way")
+    for number in (2, 3):
+        with pytest.raises(StorageError, match="not a folder") as failure:
+            store.append(entry(number))
+        assert "/export" in (failure.value.hint or "")
+    assert store.pending == 2
+    path.parent.unlink()
+    store.flush()
+    assert ids_in(stored(path)) == ["e0000001", "e0000002", "e0000003"]
+    store.close()
+
+
+def test_a_deleted_session_behind_a_link_is_written_anew(
+    header: SessionHeader, entry: Entries, stored: Stored, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    store = create_session(tmp_path / "link", header)
+    store.append(entry(1))
+    Path(store.path or "").unlink()
+    store.append(entry(2))
+    assert ids_in(stored(store.path)) == ["e0000001", "e0000002"]
+    store.close()
+
+
+def test_a_deleted_session_another_process_made_anew_is_not_touched(
+    store: FileStore, entry: Entries
+) -> None:
+    store.append(entry(1))
+    path = Path(store.path or "")
+    shutil.rmtree(path.parent)
+    path.parent.mkdir()
+    other = acquire(str(path))
+    with pytest.raises(SessionLockedError):
+        store.append(entry(2))
+    assert not path.exists() and store.pending == 1
+    other.release()
+    path.parent.rmdir()  # no lock is held now, and there is no folder to make one in
+    store.append(entry(3))
+    assert path.exists() and store.pending == 0
+    store.close()
 
 
 def test_a_session_that_never_got_a_file_can_be_saved_elsewhere(

@@ -10,6 +10,7 @@ import pytest
 
 from pi_tui.core.errors import NotASessionError, SessionNotFoundError
 from pi_tui.storage.filesystem import FileSystem
+from pi_tui.storage.library import FileLibrary
 from pi_tui.storage.listing import (
     find_session,
     iter_sessions,
@@ -102,6 +103,30 @@ def test_the_latest_session_of_a_moved_project_is_not_guessed(
     assert latest_session(sessions_directory, "/proj-b") is None
     assert list_sessions(sessions_directory, "/proj-b") == []
     assert [s.cwd for s in list_sessions(sessions_directory)] == ["/proj-a"]
+
+
+def test_a_link_to_a_directory_is_the_same_directory(
+    make: Make, sessions_directory: Path, tmp_path: Path
+) -> None:
+    real, link, other = tmp_path / "real", tmp_path / "link", tmp_path / "other"
+    real.mkdir()
+    other.mkdir()
+    link.symlink_to(real)
+    by_name = make("by-name", str(real), 1)
+    by_link = make("by-link", str(link), 2)
+    make("elsewhere", str(other), 0)
+    for here in (real, link):
+        assert {s.id for s in list_sessions(sessions_directory, str(here))} == {
+            "by-name",
+            "by-link",
+        }
+        assert latest_session(sessions_directory, str(here)) == str(by_name)
+    by_name.unlink()
+    assert latest_session(sessions_directory, str(real)) == str(by_link)
+    library = FileLibrary(sessions_directory, str(real))
+    assert [row.cwd for row in library.rows(everywhere=False)] == [str(real)]
+    assert library.is_here(str(link)) and not library.is_here(str(other))
+    assert not library.is_here("") and not library.is_here("a\0b")
 
 
 def test_a_cache_saves_reading(make: Make, sessions_directory: Path, tmp_path: Path) -> None:

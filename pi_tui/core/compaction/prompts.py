@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from pi_tui.core.frames import framed
+
 SummaryKind: TypeAlias = Literal["compaction", "turn-prefix", "branch"]
 
 SUMMARISER_SYSTEM = """\
@@ -51,7 +53,6 @@ What the user demanded, forbade or preferred; conventions of the project that we
 1. what to do next, in order, concrete enough to start at once"""
 
 _CRITICAL_CONTEXT = """\
-
 ## Critical Context
 - facts without which the work would go wrong: data, exact error texts, values, references, the \
 state of files that are changed but not yet checked"""
@@ -101,7 +102,7 @@ def instructions(kind: SummaryKind, *, has_previous: bool, focus: str | None = N
     elif kind == "branch":
         parts = [_BRANCH, _HEADINGS]
     else:
-        parts = [_UPDATE if has_previous else _FRESH, _HEADINGS + _CRITICAL_CONTEXT]
+        parts = [_UPDATE if has_previous else _FRESH, f"{_HEADINGS}\n\n{_CRITICAL_CONTEXT}"]
     if has_previous and kind != "compaction":
         parts.insert(0, _UPDATE)
     parts.append(_FACTS)
@@ -120,21 +121,15 @@ def replaced_instructions(text: str) -> str:
 
 def request_text(conversation: str, prompt: str, *, previous_summary: str | None = None) -> str:
     """The one user message of a summary request."""
-    parts = [f"<conversation>\n{_framed(conversation)}\n</conversation>"]
+    parts = [f"<conversation>\n{framed(conversation, *_TAGS)}\n</conversation>"]
     if previous_summary and previous_summary.strip():
-        parts.append(
-            f"<previous-summary>\n{_framed(previous_summary.strip())}\n</previous-summary>"
-        )
+        previous = framed(previous_summary.strip(), *_TAGS)
+        parts.append(f"<previous-summary>\n{previous}\n</previous-summary>")
     parts.append(prompt)
     return "\n\n".join(parts)
 
 
-_FRAME_END = re.compile(r"</(?=\s*(?:conversation|previous-summary)\s*>)", re.IGNORECASE)
-
-
-def _framed(text: str) -> str:
-    """The text with nothing in it that would end the frame it stands in."""
-    return _FRAME_END.sub("<\\\\/", text)
+_TAGS = ("conversation", "previous-summary")
 
 
 _FILE_LIST = re.compile(

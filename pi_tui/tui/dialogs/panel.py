@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, TypeVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
@@ -18,8 +18,12 @@ from textual.widget import Widget
 from pi_tui.core.sanitise import sanitise_line
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.transcript.wrap import clip
 
 T = TypeVar("T")
+
+RULE_CELLS = 6
+"""What a rule needs beside its text."""
 
 
 class Panel(Widget, Generic[T], can_focus=False):
@@ -89,16 +93,16 @@ class Panel(Widget, Generic[T], can_focus=False):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y == 0:
-            return self._rule(self.title, width, "accent")
+            return self._rule(clip(self.title, width - RULE_CELLS), width, "accent")
         if y == self._body_rows + 1:
-            return self._rule(self.hint, width, "dim")
+            return self._rule(fitting_hint(self.hint, width - RULE_CELLS), width, "dim")
         return self.body_line(y - 1, width).adjust_cell_length(width)
 
     def _rule(self, text: str, width: int, role: str) -> Strip:
         border = self.palette.ink("border")
         if not text or width < 8:
             return Strip([Segment("─" * width, border)])
-        shown = f" {set_cell_size(text, min(cell_len(text), width - 6))} "
+        shown = f" {text} "
         rest = max(0, width - 2 - cell_len(shown))
         return Strip(
             [
@@ -107,3 +111,14 @@ class Panel(Widget, Generic[T], can_focus=False):
                 Segment("─" * rest, border),
             ]
         ).crop(0, width)
+
+
+def fitting_hint(hint: str, room_cells: int) -> str:
+    """As many of the hint's parts as fit, whole. The first, the way out, is always there."""
+    first, *others = hint.split(" · ")
+    shown = first
+    for part in others:
+        if cell_len(longer := f"{shown} · {part}") > room_cells:
+            break
+        shown = longer
+    return clip(shown, room_cells)

@@ -14,6 +14,10 @@ from pi_tui.core.sanitise import sanitise_line
 from pi_tui.tui.dialogs.panel import Panel
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.transcript.wrap import clip
+
+BESIDE_LABEL_CELLS = 6
+"""What a row needs beside label and detail: the mark before, the tick, the gap."""
 
 
 class Picker(Panel[str]):
@@ -42,8 +46,8 @@ class Picker(Panel[str]):
         confirm = self.keys.label("tui.select.confirm")
         cancel = self.keys.label("tui.select.cancel")
         if self._query:
-            return f"{confirm} chooses · {cancel} clears the search"
-        return f"type to search · {confirm} chooses · {cancel} cancels"
+            return f"{cancel} clears the search · {confirm} chooses"
+        return f"{cancel} cancels · {confirm} chooses · type to search"
 
     def wanted_rows(self) -> int:
         # As high as the whole list, so that the screen does not jump while typing.
@@ -137,16 +141,17 @@ class Picker(Panel[str]):
         ink = self.palette.ink
         choice = self._shown[number]
         chosen = number == self._at
-        label = sanitise_line(choice.label)
         column = min(self._label_cells, width * 2 // 3)
+        label = clip(sanitise_line(choice.label), column)
         name = ink("accent") if chosen else ink("text")
+        room = width - column - BESIDE_LABEL_CELLS
         mark = " ✓" if choice.value == self._current else "  "
         left = Strip([Segment("› " if chosen else "  ", name), Segment(label, name)])
         return Strip.join(
             [
                 left.adjust_cell_length(column + 2),
                 Strip([Segment(mark, ink("success"))]),
-                Strip([Segment("  " + sanitise_line(choice.detail), ink("dim"))]),
+                Strip([Segment("  " + clip(sanitise_line(choice.detail), room), ink("dim"))]),
             ]
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 
@@ -15,6 +17,12 @@ from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 
 Line: TypeAlias = Sequence[Segment]
+
+FIRST_COLUMN_CHARS = 48
+"""A gap further to the right is no column of a list."""
+NARROW_INDENT_CELLS = 4
+_FIRST_COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
+"""A name, and the gap before what is said about it."""
 
 
 class TextPanel(Panel[bool]):
@@ -75,8 +83,29 @@ class TextPanel(Panel[bool]):
     def make_lines(self, width: int) -> list[Line]:
         """The lines at a width; a subclass may put others before those of the text."""
         ink = self.palette.ink("text")
-        rows = self._layout_of.rows(self._text, width)
-        return [[Segment("".join(cell.shown for cell in row.cells), ink)] for row in rows]
+        lines = self._text.split("\n")
+        return [[Segment(row, ink)] for line in lines for row in self._rows(line, width)]
+
+    def _rows(self, line: str, width: int) -> list[str]:
+        """A line as rows; what follows a first column stays in its own, where there is room."""
+        rows = self._wrapped(line, width)
+        columns = _FIRST_COLUMN.match(line, 0, FIRST_COLUMN_CHARS) if len(rows) > 1 else None
+        if columns is None:
+            return rows
+        first, rest = columns[0], line[columns.end() :]
+        indent = cell_len(first)
+        if indent * 2 <= width:
+            head, *others = self._wrapped(rest, width - indent)
+            return [first + head, *(" " * indent + row for row in others)]
+        below = self._wrapped(rest, width - NARROW_INDENT_CELLS)
+        return [
+            *self._wrapped(first.rstrip(), width),
+            *(" " * NARROW_INDENT_CELLS + row for row in below),
+        ]
+
+    def _wrapped(self, text: str, width: int) -> list[str]:
+        rows = self._layout_of.rows(text, width)
+        return ["".join(cell.shown for cell in row.cells) for row in rows]
 
     def body_line(self, y: int, width: int) -> Strip:
         number = self._top + y

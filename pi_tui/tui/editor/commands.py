@@ -30,7 +30,8 @@ class CommandCompleter:
             )
             for command in self._registry.complete(word)
         )
-        return Completion(0, items, submits=True)
+        meant = self._registry.meant_by(word)
+        return Completion(0, items, submits=True, certain=meant is not None)
 
     def complete_on_tab(self, text: str, cursor: int) -> Completion | None:
         return None

@@ -23,13 +23,15 @@ class CompletionItem(Struct, frozen=True):
 class Completion(Struct, frozen=True):
     """Rows for the part of the text from `start` to the cursor.
 
-    `submits`: Enter on a row sends the text as well. `common` is what Tab can put in the typed
-    part's place at once, because all rows begin with it.
+    `submits`: Enter on a row sends the text as well. `certain`: the typed part stands for the first
+    row; else Enter takes only a row that the person has moved to. `common` is what Tab can put in
+    the typed part's place at once, because all rows begin with it.
     """
 
     start: int
     items: tuple[CompletionItem, ...]
     submits: bool = False
+    certain: bool = True
     common: str = ""
 
 
@@ -65,6 +67,16 @@ class CompletionList:
     def items(self) -> Sequence[CompletionItem]:
         return self.completion.items if self.completion is not None else ()
 
+    @property
+    def certain(self) -> bool:
+        """True when Enter takes the chosen row: it was moved to, or is what the word stands for."""
+        return self.completion is not None and (self._moved or self.completion.certain)
+
+    def cursor_at(self, cursor: int) -> None:
+        """A word the list was closed for is gone when the cursor is back at its beginning."""
+        if self._dismissed is not None and cursor <= self._dismissed[0]:
+            self._dismissed = None
+
     def update(self, completion: Completion | None, typed: str) -> None:
         """Show new rows. A choice the person made stays on its row; else the first is chosen."""
         if completion is None:
@@ -80,16 +92,17 @@ class CompletionList:
             self._dismissed = None
         before = self.items[self.chosen].insert if self.items and self._moved else None
         self.completion = completion
-        self.chosen = next(
-            (n for n, item in enumerate(completion.items) if item.insert == before), 0
-        )
+        found = (n for n, item in enumerate(completion.items) if item.insert == before)
+        kept = next(found, None)
+        self._moved = kept is not None
+        self.chosen = kept or 0
         self._scroll()
 
     def move(self, rows: int, *, wrap: bool = True) -> None:
-        """Choose another row."""
+        """Choose another row; the first step into a list without a choice takes its first row."""
         count = len(self.items)
         if count:
-            at = self.chosen + rows
+            at = self.chosen + rows - (0 if self.certain or rows < 0 else 1)
             self._moved = True
             self.chosen = at % count if wrap else min(max(0, at), count - 1)
             self._scroll()

@@ -1,4 +1,8 @@
-"""Earlier prompts, walked with Up and Down; the draft that was being typed waits at the end."""
+"""Earlier prompts, walked with Up and Down; the draft that was being typed waits at the end.
+
+Those of the conversation come and go with the branch that is looked at. Those typed in this run
+stay, and are the newest, whichever branch they were typed on.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,45 @@ _ENTRIES_KEPT = 1000
 
 
 class PromptHistory:
-    """Prompts, oldest first. Those sent in this run keep their collapsed pastes."""
+    """Prompts, oldest first. Those typed in this run keep their collapsed pastes."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
-        self._entries: list[str | Snapshot] = [entry for entry in entries if entry]
+        self._path: list[str] = [entry for entry in entries if entry]
+        self._typed: list[tuple[str | Snapshot, str]] = []
+        self._entries: list[str | Snapshot] = []
         self._at: int | None = None
         self._draft: Snapshot | None = None
+        self._join()
+
+    def carry_over(self, before: PromptHistory) -> None:
+        """Take over what was typed in this run, from the history of another branch."""
+        self._typed = before._typed
+        self._join()
+        self.leave()
 
     def extend_back(self, entries: Iterable[str]) -> None:
         """Add prompts that are older than all others, oldest first."""
-        older: list[str | Snapshot] = [entry for entry in entries if entry]
-        self._entries[:0] = older
+        before = len(self._entries)
+        self._path[:0] = [entry for entry in entries if entry]
+        self._join()
         if self._at is not None:
-            self._at += len(older)
+            self._at += len(self._entries) - before
 
-    def add(self, entry: str | Snapshot) -> None:
-        """Add the newest prompt; walking starts again from here."""
+    def add(self, entry: str | Snapshot, text: str = "") -> None:
+        """Add the newest prompt; walking starts again from here.
+
+        `text` is what a snapshot stands for, by which it is found again among those of a branch.
+        """
         if not self._entries or self._entries[-1] != entry:
-            self._entries.append(entry)
-            del self._entries[:-_ENTRIES_KEPT]
+            self._typed.append((entry, entry if isinstance(entry, str) else text or entry.text))
+            del self._typed[:-_ENTRIES_KEPT]
+            self._join()
         self.leave()
+
+    def _join(self) -> None:
+        typed = {text for _, text in self._typed}
+        self._entries = [text for text in self._path if text not in typed]
+        self._entries += [entry for entry, _ in self._typed]
 
     def leave(self) -> None:
         """Forget where the walk was: the text on screen is a draft of its own now."""

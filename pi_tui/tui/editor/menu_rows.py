@@ -1,6 +1,7 @@
 """The completion list as lines: name and argument in one column, what it does in the other.
 
-What does not fit ends in an ellipsis, so that nothing cut looks whole.
+What does not fit ends in an ellipsis, so that nothing cut looks whole. The row that Enter would
+take is marked; while it would take none, no row is.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def menu_row(menu: CompletionList, y: int, width: int, style_of: Callable[[str],
     column = max(sum(map(cell_len, _left(item))) for item in shown)
     column = min(column, max(LEAST_COLUMN_CELLS, width // 2))
     item = shown[y]
-    chosen = menu.top + y == menu.chosen
+    chosen = menu.top + y == menu.chosen and menu.certain
     name = style_of("accent") if chosen else style_of("text")
     label, hint = _left(item)
     label = clip(label, column)

@@ -42,7 +42,7 @@ class PromptEditor(Widget, can_focus=False):
     ) -> None:
         super().__init__()
         self.buffer = EditorBuffer()
-        self.history = PromptHistory()
+        self._history = PromptHistory()
         self._menu = CompletionList(menu_rows)
         self._style_of = style_of
         self._completers = completers
@@ -59,6 +59,17 @@ class PromptEditor(Widget, can_focus=False):
         self._actions = self._action_table()
 
     # ------------------------------------------------------------ what the app sets
+
+    @property
+    def history(self) -> PromptHistory:
+        """The prompts that Up and Down walk through."""
+        return self._history
+
+    @history.setter
+    def history(self, history: PromptHistory) -> None:
+        """Walk through the prompts of another branch; those typed in this run stay reachable."""
+        history.carry_over(self._history)
+        self._history = history
 
     def set_status(self, text: str) -> None:
         """Show a text in the upper rule; "" for none."""
@@ -118,7 +129,7 @@ class PromptEditor(Widget, can_focus=False):
     def clear(self) -> None:
         """Empty the editor; the text stays reachable through history and undo."""
         if not self.buffer.is_blank:
-            self.history.add(self.buffer.snapshot())
+            self.history.add(self.buffer.snapshot(), self.buffer.expanded())
         self.buffer.clear()
         self.changed()
 
@@ -159,6 +170,7 @@ class PromptEditor(Widget, can_focus=False):
         """Bring layout, completion list and screen in line with the buffer, soon."""
         self._layout_due = True
         self._completion_due = complete
+        self._menu.cursor_at(self.buffer.cursor)
         if not self.is_attached:
             self._settle()
         elif not self._settling:

@@ -12,38 +12,20 @@ import os
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from msgspec import structs
 
-from pi_tui.agent.session import AgentSession
 from pi_tui.core.errors import NoTrashError, PiTuiError
 from pi_tui.core.sanitise import sanitise_line
 from pi_tui.core.session_library import SessionLibrary, SessionRow
-from pi_tui.tui.dialogs.panel import Panel
 from pi_tui.tui.dialogs.question import Question
-from pi_tui.tui.keys import KeyMap
-from pi_tui.tui.palette import Palette
+from pi_tui.tui.panel_host import PanelHost
 from pi_tui.tui.sessions.panel import SessionPanel
 from pi_tui.tui.sessions.session_feed import words_of
 from pi_tui.tui.sessions.session_view import PickerChoices
 
-T = TypeVar("T")
-
 ASKED_TITLE_CHARS = 200
-
-
-class PickerHost(Protocol):
-    """What the picker needs of the application."""
-
-    @property
-    def session(self) -> AgentSession: ...
-    @property
-    def palette(self) -> Palette: ...
-    @property
-    def keys(self) -> KeyMap: ...
-    async def open_panel(self, panel: Panel[T]) -> T | None: ...
-    def spawn(self, work: Coroutine[Any, Any, object]) -> object: ...
 
 
 def _now_ms() -> int:
@@ -51,7 +33,7 @@ def _now_ms() -> int:
 
 
 async def pick_session(
-    host: PickerHost,
+    host: PanelHost,
     library: SessionLibrary,
     query: str,
     choices: PickerChoices,
@@ -73,7 +55,7 @@ async def pick_session(
 class LibraryDeeds:
     """Renames and deletes sessions for a picker, in the background."""
 
-    def __init__(self, host: PickerHost, library: SessionLibrary) -> None:
+    def __init__(self, host: PanelHost, library: SessionLibrary) -> None:
         self._host = host
         self._library = library
         self._busy: set[str] = set()

@@ -14,11 +14,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from pi_tui.commands.sessions import age_text
-from pi_tui.core.errors import UsageError
 from pi_tui.core.numbers import compact_count
 from pi_tui.core.sanitise import sanitise_line
 from pi_tui.core.session_library import SessionHit, SessionRow
-from pi_tui.core.session_search import Query, Span, match
+from pi_tui.core.session_search import Query, Span, hit_spans
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.sessions.line_field import end_of
 from pi_tui.tui.sessions.session_view import ShownSession
@@ -186,24 +185,6 @@ def size_text(size_bytes: int) -> str:
 def from_end(text: str, width: int) -> str:
     """A text cut at its start, because its end tells more."""
     return text if cell_len(text) <= width else f"…{end_of(text, max(0, width - 1))}"
-
-
-def hit_spans(query: Query, text: str) -> list[Span]:
-    """Where any of the terms fits a text, in order, none over another."""
-    spans: list[Span] = []
-    for term in query.terms:
-        try:
-            found = match(Query((term,)), text)
-        except UsageError:  # too costly a pattern: the search has said so
-            continue
-        spans += found.spans if found is not None else ()
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        elif end > start:
-            joined.append((start, end))
-    return joined
 
 
 def _marked(text: str, spans: Sequence[Span], style: Style, found: Style) -> list[Segment]:

@@ -38,10 +38,22 @@ def block_text(block: ShownBlock) -> str:
     return ""
 
 
+MAX_COPIED_CHARS = 4_000_000
+"""No terminal takes as much as a copy; what is behind a divider may be very much more."""
+
+
 def copied_block(blocks: Iterable[ShownBlock]) -> str:
-    """The texts of blocks for the clipboard, a blank line between them."""
-    texts = (sanitise(block_text(block)).strip("\n") for block in blocks)
-    return "\n\n".join(text for text in texts if text)
+    """The texts of blocks for the clipboard, a blank line between them; the rest is left out."""
+    texts: list[str] = []
+    chars = 0
+    for block in blocks:
+        text = sanitise(block_text(block)).strip("\n")
+        if text:
+            texts.append(text)
+            chars += len(text)
+        if chars > MAX_COPIED_CHARS:
+            break
+    return "\n\n".join(texts)
 
 
 def covered_title(block: CoveredBlock) -> str:

@@ -5,9 +5,15 @@ It is remembered by the block's key, so it survives that blocks are put before i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pi_tui.core.transcript import CoveredBlock, ShownBlock
-from pi_tui.tui.transcript.items import Items, is_collapsible
+from pi_tui.tui.transcript.items import Items
+from pi_tui.tui.transcript.kinds import is_collapsible
 from pi_tui.tui.transcript.viewport import Viewport
+
+READS_AT_MOST = 32
+"""So many stretches are read in search of a block; farther away only where one surely is."""
 
 
 class BlockFocus:
@@ -44,18 +50,24 @@ class BlockFocus:
     def leave(self) -> None:
         self._key = None
 
-    def blocks(self) -> list[ShownBlock]:
-        """The block that has the focus, or all that it hides."""
+    def find_again(self) -> None:
+        """Read the block that has the focus, when the items are others now."""
+        if self._key is not None:
+            self._items.find(self._key)
+
+    def blocks(self) -> Iterator[ShownBlock]:
+        """The block that has the focus, or all that it hides, read one by one."""
         index = self.index
-        if index is None:
-            return []
-        block = self._items.block_at(index)
-        if block is None:
-            return []
+        block = None if index is None else self._items.block_at(index)
+        if index is None or block is None:
+            return
         if not isinstance(block, CoveredBlock):
-            return [block]
-        inside = (self._items.block_at(at) for at in self._items.fold_range(index))
-        return [block for block in inside if block is not None]
+            yield block
+            return
+        for at in self._items.stretches.inside(index):
+            inside = self._items.block_at(at)
+            if inside is not None:
+                yield inside
 
     def _start(self, step: int, height: int) -> int | None:
         """The last one in sight on the way up, the first on the way down, else the nearest."""
@@ -69,13 +81,17 @@ class BlockFocus:
         return self._next(places[0].item if step < 0 else places[-1].item, step)
 
     def _next(self, index: int, step: int) -> int | None:
-        items = self._items
+        stretches = self._items.stretches
+        reads = stretches.reads
         while True:
-            index = items.after(index) if step > 0 else items.before(index)
-            if not 0 <= index < len(items):
+            index = stretches.after(index) if step > 0 else stretches.before(index)
+            if not 0 <= index < stretches.end:
                 return None
             if self._can_open(index):
                 return index
+            if stretches.reads - reads >= READS_AT_MOST:
+                index = stretches.edge_with_outputs(index, step)
+                reads = stretches.reads
 
     def _can_open(self, index: int) -> bool:
         block = self._items[index].block

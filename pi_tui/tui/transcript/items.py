@@ -1,7 +1,8 @@
 """The blocks of a transcript with their heights, drawn when needed and forgotten when not.
 
 An item that was never drawn has an estimated height. Indexes never change: a removed item stays as
-an empty place. Drawing happens in `ensure`, so the number of drawn items follows what is looked at.
+an empty place. Drawing happens in `ensure`, so the number of drawn items follows what is looked at,
+and so does what is read of the parts that were given unread (see `stretches`).
 The items behind a `CoveredBlock` are a fold: while that is closed they are hidden, with height 0.
 """
 
@@ -16,43 +17,20 @@ from pi_tui.core.transcript import (
     AssistantBlock,
     CoveredBlock,
     CoveredEndBlock,
-    NoticeBlock,
-    ShellBlock,
     ShownBlock,
-    SummaryBlock,
     ThinkingBlock,
     ToolBlock,
-    UserBlock,
 )
 from pi_tui.tui.transcript.artist import Artist
 from pi_tui.tui.transcript.drawn import Drawn
-from pi_tui.tui.transcript.heights import Heights
-from pi_tui.tui.transcript.markdown_column import MarkdownColumn
+from pi_tui.tui.transcript.heights import OFFSET_BITS, Heights, StretchHeights
+from pi_tui.tui.transcript.kinds import estimated_rows, is_collapsible, is_running
+from pi_tui.tui.transcript.stretches import Item, Stretch, Stretches
+from pi_tui.tui.transcript.unread import Unread
 
 KEPT_ROWS = 20_000
 """How many rows stay drawn; what was looked at least recently is forgotten first."""
 KEPT_ITEMS_AT_LEAST = 64
-
-
-class Item:
-    """One block. `pieces` are texts that arrived and are not in the block yet."""
-
-    __slots__ = (
-        "block", "column", "drawn", "exact", "fold", "generation", "pieces", "shown_whole",
-        "started_s",
-    )  # fmt: skip
-
-    def __init__(self, block: ShownBlock | None) -> None:
-        self.block = block
-        self.pieces: list[str] = []
-        self.drawn: Drawn | None = None
-        self.column: MarkdownColumn | None = None
-        self.generation = 0
-        self.exact = False
-        self.shown_whole: bool | None = None
-        self.started_s: float | None = None
-        self.fold: int | None = None
-        """The index of the `CoveredBlock` it is behind."""
 
 
 class Items:
@@ -63,98 +41,115 @@ class Items:
         self.width = 80
         self.tools_expanded = False
         self.thinking_shown = show_thinking
-        self.heights = Heights()
+        self.heights = StretchHeights([Heights()])
         self.drawn_count = 0
         self.running: set[int] = set()
-        self._items: list[Item] = []
-        self._index: dict[str, int] = {}
-        self._users: list[int] = []
+        self.stretches = Stretches(self._was_read, self._will_be_forgotten)
+        self._opened: dict[str, tuple[bool, type[ShownBlock]]] = {}
         self._generation = 1
         self._dirty: set[int] = set()
         self._kept: OrderedDict[int, int] = OrderedDict()
         self._kept_rows = 0
         self._now_s = 0.0
-        self._folds: dict[int, int] = {}
         self.revision = 0
         """Grows with each change of what the blocks say."""
 
-    def __len__(self) -> int:
-        return len(self._items)
-
     def __getitem__(self, index: int) -> Item:
-        return self._items[index]
-
-    @property
-    def users(self) -> Sequence[int]:
-        """Indexes of user messages, rising; some may have been removed."""
-        return self._users
+        item = self.stretches.item(index)
+        if item is None:
+            raise IndexError(index)
+        return item
 
     # ------------------------------------------------------------ changes
 
-    def set_blocks(self, blocks: Sequence[ShownBlock]) -> None:
-        """Hold these blocks instead; what people opened or closed stays so."""
-        kept = {
-            item.block.key: item
-            for item in self._items
-            if item.block is not None
-            and (item.shown_whole is not None or item.started_s is not None)
-        }
-        self._items = [Item(block) for block in blocks]
-        self._index = {block.key: index for index, block in enumerate(blocks)}
-        self._users = [i for i, block in enumerate(blocks) if isinstance(block, UserBlock)]
-        for key, old in kept.items():
-            if key in self._index:
-                item = self._items[self._index[key]]
-                item.shown_whole, item.started_s = old.shown_whole, old.started_s
-        self._find_folds(blocks)
+    def set_blocks(self, blocks: Sequence[ShownBlock | Unread]) -> None:
+        """Hold these instead; what people opened or closed stays so."""
+        started: dict[str, float] = {}
+        for stretch in self.stretches.all:
+            self._remember(stretch)
+            for item in stretch.items or ():
+                if item.block is not None and item.started_s is not None:
+                    started[item.block.key] = item.started_s
+        stretches = self.stretches
+        stretches.set_blocks(blocks)
+        for key, started_s in started.items():
+            if key in stretches.by_key:
+                self[stretches.by_key[key]].started_s = started_s
+        for stretch in stretches.all:
+            self._recall(stretch)
         self.revision += 1
-        width = self.width
-        self.heights = Heights(
-            0 if self.is_hidden(index) else estimated_rows(block, width)
-            for index, block in enumerate(blocks)
-        )
-        self.running = {i for i, block in enumerate(blocks) if is_running(block)}
+        self.heights = StretchHeights(map(self._guess, stretches.all))
+        self.running = {
+            index
+            for key, index in stretches.by_key.items()
+            if (block := self[index].block) is not None and is_running(block)
+        }
         self._dirty.clear()
         self._kept.clear()
         self._kept_rows = 0
 
-    def _find_folds(self, blocks: Sequence[ShownBlock]) -> None:
-        self._folds.clear()
-        for index, block in enumerate(blocks):
-            if isinstance(block, CoveredBlock):
-                end = min(len(blocks), index + 1 + block.blocks)
-                self._folds[index] = end
-                for at in range(index + 1, end):
-                    self._items[at].fold = index
+    def _remember(self, stretch: Stretch) -> None:
+        """Note what people opened or closed."""
+        for item in stretch.items or ():
+            if item.block is not None and item.shown_whole is not None:
+                self._opened[item.block.key] = (item.shown_whole, type(item.block))
+
+    def _recall(self, stretch: Stretch) -> None:
+        for item in stretch.items or () if self._opened else ():
+            if item.block is not None and item.block.key in self._opened:
+                item.shown_whole = self._opened.pop(item.block.key)[0]
+
+    def _guess(self, stretch: Stretch) -> Heights | int:
+        if stretch.items is None:
+            return 0 if self.stretches.is_closed(stretch.fold) else stretch.rows
+        return Heights(
+            0 if item.block is None or self.stretches.is_closed(item.fold)
+            else estimated_rows(item.block, self.width)
+            for item in stretch.items
+        )  # fmt: skip
+
+    def _was_read(self, number: int) -> None:
+        stretch = self.stretches.all[number]
+        self._recall(stretch)
+        self.heights.set_stretch(number, self._guess(stretch))
+
+    def _will_be_forgotten(self, number: int) -> None:
+        stretch = self.stretches.all[number]
+        self._remember(stretch)
+        for index in self.stretches.indexes_of(number):
+            self._kept_rows -= self._kept.pop(index, 0)
+            self._dirty.discard(index)
+        known = self.heights.stretch(number)
+        rows = known if isinstance(known, int) else known.total
+        if not self.stretches.is_closed(stretch.fold):
+            stretch.rows = rows
+        self.heights.set_stretch(number, rows)
 
     def append(self, block: ShownBlock) -> int:
         """Add a block at the end. One with a key that is there already takes its place."""
-        if block.key in self._index:
+        by_key = self.stretches.by_key
+        if block.key in by_key:
             self.replace(block.key, block)
-            return self._index[block.key]
+            return by_key[block.key]
         self.revision += 1
-        index = len(self._items)
-        self._items.append(Item(block))
-        self._index[block.key] = index
+        index = self.stretches.append(block)
         self.heights.append(estimated_rows(block, self.width))
-        if isinstance(block, UserBlock):
-            self._users.append(index)
         self._note_running(index, block)
         return index
 
     def replace(self, key: str, block: ShownBlock) -> None:
         """Put a block, maybe with another key, in the place of one. Unknown keys append."""
-        index = self._index.get(key)
+        index = self.stretches.by_key.get(key)
         if index is None:
             self.append(block)
             return
         self.revision += 1
-        item = self._items[index]
+        item = self[index]
         text_so_far = self._text(item)
         old, item.block = item.block, block
         if block.key != key:
-            del self._index[key]
-            self._index[block.key] = index
+            del self.stretches.by_key[key]
+            self.stretches.by_key[block.key] = index
         self._note_running(index, block)
         if (
             item.column is not None
@@ -174,11 +169,11 @@ class Items:
 
     def append_text(self, key: str, delta: str) -> None:
         """Add text to a block that streams: an answer, thinking, or arguments of a call."""
-        index = self._index.get(key)
+        index = self.stretches.by_key.get(key)
         if index is None or not delta:
             return
         self.revision += 1
-        item = self._items[index]
+        item = self[index]
         item.pieces.append(delta)
         if item.column is not None:
             item.column.feed(delta)
@@ -193,11 +188,11 @@ class Items:
             self.replace(key, with_changes(block, streaming=False))
 
     def remove(self, key: str) -> None:
-        index = self._index.pop(key, None)
+        index = self.stretches.by_key.pop(key, None)
         if index is None:
             return
         self.revision += 1
-        item = self._items[index]
+        item = self[index]
         item.block = item.column = None
         item.pieces = []
         item.generation = 0
@@ -206,14 +201,21 @@ class Items:
 
     def block(self, key: str) -> ShownBlock | None:
         """The block as it is now, with all text that arrived."""
-        index = self._index.get(key)
+        index = self.stretches.by_key.get(key)
         return None if index is None else self.block_at(index)
 
     def index_of(self, key: str) -> int | None:
-        return self._index.get(key)
+        """The index of a block that is there; see `find`."""
+        return self.stretches.by_key.get(key)
+
+    def find(self, key: str) -> int | None:
+        """The index of a block, which is read if need be."""
+        return self.stretches.find(key)
 
     def block_at(self, index: int) -> ShownBlock | None:
-        item = self._items[index]
+        item = self.stretches.item(index)
+        if item is None:
+            return None
         block = item.block
         if item.pieces and block is not None:
             added = "".join(item.pieces)
@@ -229,52 +231,50 @@ class Items:
 
     def is_hidden(self, index: int) -> bool:
         """True for what is behind a closed `CoveredBlock`."""
-        fold = self._items[index].fold
-        return fold is not None and not self.shows_whole(fold)
-
-    def fold_of(self, index: int) -> int | None:
-        """The index of the `CoveredBlock` before an item that is behind one."""
-        return self._items[index].fold
-
-    def fold_range(self, index: int) -> range:
-        """The indexes behind a `CoveredBlock`; none for another item."""
-        return range(index + 1, self._folds.get(index, index + 1))
-
-    def after(self, index: int) -> int:
-        """The next index that is not hidden; the number of items at the end."""
-        if index in self._folds and not self.shows_whole(index):
-            return self._folds[index]
-        return index + 1
-
-    def before(self, index: int) -> int:
-        """The index before that is not hidden; -1 at the start."""
-        before = index - 1
-        if before >= 0 and self.is_hidden(before):
-            fold = self._items[before].fold
-            assert fold is not None
-            return fold
-        return before
+        return self.stretches.is_hidden(index)
 
     def _fold_toggled(self, index: int) -> None:
         """Give the items behind it their heights, or none."""
-        inside = self.fold_range(index)
-        for at in inside:
-            item = self._items[at]
-            item.exact = False
-            item.generation = 0
-            if item.drawn is not None:
-                item.drawn = item.column = None
-                self._keep(at, 0)
-        self.heights = Heights(
-            self.heights[at]
-            if at not in inside
-            else (0 if self.is_hidden(at) else self._estimate(at))
-            for at in range(len(self._items))
-        )
+        for number in self.stretches.numbers_of_fold(index):
+            stretch, known = self.stretches.all[number], self.heights.stretch(number)
+            if stretch.items is None or isinstance(known, int):
+                if stretch.fold == index:
+                    self.heights.set_stretch(number, self._guess(stretch))
+                continue
+            heights: list[int] = []
+            for offset, item in enumerate(stretch.items):
+                if item.fold != index:
+                    heights.append(known[offset])
+                    continue
+                item.exact = False
+                item.generation = 0
+                if item.drawn is not None:
+                    item.drawn = item.column = None
+                    self._keep(number << OFFSET_BITS | offset, 0)
+                hidden = item.block is None or not self.shows_whole(index)
+                heights.append(0 if hidden else self._estimate(number << OFFSET_BITS | offset))
+            self.heights.set_stretch(number, Heights(heights))
 
     def _estimate(self, index: int) -> int:
         block = self.block_at(index)
         return 0 if block is None else estimated_rows(block, self.width)
+
+    def place_at(self, position: int) -> tuple[int, int]:
+        """The item at a position of the column of heights, which is read, and the row within it."""
+        stretches = self.stretches
+        if self.heights.total <= 0:
+            return stretches.first, 0
+        index, row = self.heights.find(position)
+        number = index >> OFFSET_BITS
+        guess = self.heights.stretch(number)
+        if not isinstance(guess, int):
+            return index, row
+        stretches.items_of(number)
+        known = self.heights.stretch(number)
+        if isinstance(known, int) or not known.total:
+            return stretches.nearest(index), 0
+        offset, row = known.find(row * known.total // guess)
+        return index | offset, row
 
     # ------------------------------------------------------------ looks
 
@@ -282,7 +282,7 @@ class Items:
         """Forget how everything looks; heights stay as estimates."""
         self._generation += 1
         for index in self._kept:
-            self._items[index].column = None
+            self[index].column = None
 
     def set_width(self, width: int) -> None:
         self.width = width
@@ -290,10 +290,10 @@ class Items:
 
     def toggle(self, index: int) -> bool:
         """Open or close one block; False when it is of no such kind."""
-        block = self._items[index].block
+        block = self[index].block
         if block is None or not is_collapsible(block):
             return False
-        self._items[index].shown_whole = not self.shows_whole(index)
+        self[index].shown_whole = not self.shows_whole(index)
         self._forget(index)
         if isinstance(block, CoveredBlock):
             self._fold_toggled(index)
@@ -301,7 +301,7 @@ class Items:
 
     def open(self, index: int) -> None:
         """Show the whole of one block, and what hides it."""
-        fold = self._items[index].fold
+        fold = self.stretches.fold_of(index)
         for at in (index,) if fold is None else (fold, index):
             if not self.shows_whole(at):
                 self.toggle(at)
@@ -312,19 +312,26 @@ class Items:
             self.thinking_shown = thinking
         if tools is not None:
             self.tools_expanded = tools
-        for index, item in enumerate(self._items):
-            block = item.block
-            if block is None or not is_collapsible(block) or isinstance(block, CoveredBlock):
-                continue
-            if (tools if not isinstance(block, ThinkingBlock) else thinking) is not None:
-                item.shown_whole = None
-                self._forget(index)
+
+        def concerned(kind: type[ShownBlock]) -> bool:
+            wanted = thinking if kind is ThinkingBlock else tools
+            return wanted is not None and kind is not CoveredBlock
+
+        self._opened = {
+            key: known for key, known in self._opened.items() if not concerned(known[1])
+        }
+        for number, stretch in enumerate(self.stretches.all):
+            for offset, item in enumerate(stretch.items or ()):
+                block = item.block
+                if block is not None and is_collapsible(block) and concerned(type(block)):
+                    item.shown_whole = None
+                    self._forget(number << OFFSET_BITS | offset)
 
     def tick(self, now_s: float) -> bool:
         """Let running commands show a new elapsed time; False when none runs."""
         self._now_s = now_s
         for index in self.running:
-            self._items[index].generation = 0
+            self[index].generation = 0
             self._dirty.add(index)
         return bool(self.running)
 
@@ -332,13 +339,13 @@ class Items:
         """Note when commands that just began did so."""
         self._now_s = now_s
         for index in self.running:
-            if self._items[index].started_s is None:
-                self._items[index].started_s = now_s
+            if self[index].started_s is None:
+                self[index].started_s = now_s
 
     def settle(self) -> None:
         """Bring heights in line with what changed."""
-        for index in self._dirty:
-            item = self._items[index]
+        for index in tuple(self._dirty):
+            item = self[index]
             if item.block is None or self.is_hidden(index):
                 self._keep(index, 0)
                 item.drawn = None
@@ -353,8 +360,10 @@ class Items:
 
     def ensure(self, index: int) -> Drawn | None:
         """The item as drawn, with its height made exact; None for an empty or hidden place."""
-        item = self._items[index]
-        if item.block is None or self.is_hidden(index):
+        if self.is_hidden(index):
+            return None
+        item = self.stretches.item(index)
+        if item is None or item.block is None:
             return None
         drawn = item.drawn
         if drawn is None or item.generation != self._generation:
@@ -391,7 +400,7 @@ class Items:
 
     def shows_whole(self, index: int) -> bool:
         """True for an item that is open, or would be if it could be opened."""
-        item = self._items[index]
+        item = self[index]
         if item.shown_whole is not None:
             return item.shown_whole
         if isinstance(item.block, CoveredBlock):
@@ -399,7 +408,7 @@ class Items:
         return self.thinking_shown if isinstance(item.block, ThinkingBlock) else self.tools_expanded
 
     def _forget(self, index: int) -> None:
-        item = self._items[index]
+        item = self[index]
         item.generation = 0
         item.exact = False
         item.column = None
@@ -427,28 +436,4 @@ class Items:
         while self._kept_rows > KEPT_ROWS and len(self._kept) > KEPT_ITEMS_AT_LEAST:
             oldest, rows = self._kept.popitem(last=False)
             self._kept_rows -= rows
-            self._items[oldest].drawn = self._items[oldest].column = None
-
-
-def is_collapsible(block: ShownBlock) -> bool:
-    if isinstance(block, ThinkingBlock):
-        return not block.redacted
-    return isinstance(block, ToolBlock | ShellBlock | SummaryBlock | CoveredBlock)
-
-
-def is_running(block: ShownBlock) -> bool:
-    if isinstance(block, ToolBlock):
-        return block.state == "running"
-    return isinstance(block, ShellBlock) and block.running
-
-
-def estimated_rows(block: ShownBlock, width: int) -> int:
-    """A guess at the height of a block, cheap enough for ten thousand of them."""
-    if isinstance(block, AssistantBlock | ThinkingBlock | UserBlock):
-        margin = 4 if isinstance(block, UserBlock) else 2
-        return margin + len(block.text) // width + block.text.count("\n", 0, 4_000)
-    if isinstance(block, ToolBlock):
-        return 3 if block.name == "read" else 7
-    if isinstance(block, NoticeBlock):
-        return 2 + len(block.text) // width
-    return 3 if isinstance(block, SummaryBlock | CoveredBlock | CoveredEndBlock) else 8
+            self[oldest].drawn = self[oldest].column = None

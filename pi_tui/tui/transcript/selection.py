@@ -60,14 +60,15 @@ def restyled(strip: Strip, start: int, end: int, style: Style) -> Strip:
 
 def copied_text(items: Items, selection: Selection) -> str:
     """The plain text of a selection over the items, drawing what was never in sight."""
-    if not len(items):
-        return ""
+    stretches = items.stretches
     first = _place(selection.start) if selection.start is not None else Place(0, 0)
-    end = len(items) - 1
-    last = _place(selection.end) if selection.end is not None else Place(end, ROWS_PER_ITEM)
+    end = Place(stretches.end, ROWS_PER_ITEM)
+    last = _place(selection.end) if selection.end is not None else end
     pieces: list[str] = []
     count = 0
-    for index in range(first.item, min(last.item, end) + 1):
+    after = stretches.at_or_after(first.item)
+    while (index := after) <= last.item and index < stretches.end:
+        after = stretches.after(index)
         drawn = items.ensure(index)
         if drawn is None:
             continue

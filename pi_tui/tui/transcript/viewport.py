@@ -7,7 +7,6 @@ Rows are counted exactly while moving, by drawing what is passed.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from pi_tui.tui.transcript.items import Items
@@ -31,21 +30,25 @@ class Viewport:
 
     def anchor(self) -> tuple[str, int] | None:
         """The key of the topmost block that is still there, and the row of it at the top."""
-        items = self._items
-        for index in range(self.top.item, len(items)):
+        items, stretches = self._items, self._items.stretches
+        index = self.top.item
+        if stretches.is_hidden(index):
+            index = stretches.after(index)
+        while index < stretches.end:
             block = items.block_at(index)
-            if block is not None and not items.is_hidden(index):
+            if block is not None:
                 return block.key, self.top.row if index == self.top.item else 0
+            index = stretches.after(index)
         return None
 
     def return_to(self, anchor: tuple[str, int] | None) -> None:
         """Go where an `anchor` was, in other items; to the end when it is not among them."""
         items = self._items
-        index = None if anchor is None else items.index_of(anchor[0])
+        index = None if anchor is None else items.find(anchor[0])
         if anchor is None or index is None:
             self.following = True
             return
-        if (fold := items.fold_of(index)) is not None:
+        if (fold := items.stretches.fold_of(index)) is not None:
             items.open(fold)  # what is being read must not vanish
         items.ensure(index)
         self.top = Place(index, anchor[1])
@@ -54,13 +57,12 @@ class Viewport:
         """Call before all items are redrawn at another width."""
         if self.following:  # the end stays in sight; the top is found anew
             self._before_redraw = None
-        elif self.top.item < len(self._items) and self._items[self.top.item].exact:
+        elif (item := self._items.stretches.item(self.top.item)) is not None and item.exact:
             self._before_redraw = (self.top.row, self._items.heights[self.top.item])
 
     def layout(self, height: int) -> list[Place]:
         """Draw what is in sight and return its rows, top to bottom; at most `height`."""
-        items = self._items
-        if not len(items) or height <= 0:
+        if self._items.stretches.is_empty or height <= 0:
             self.top = Place(0, 0)
             return []
         if not self.following:
@@ -74,7 +76,8 @@ class Viewport:
 
     def move(self, rows: int, height: int) -> None:
         """Scroll by rows, up when negative."""
-        if not len(self._items):
+        stretches = self._items.stretches
+        if stretches.is_empty:
             return
         if rows > 0 and self.following:
             return
@@ -82,21 +85,23 @@ class Viewport:
         self._settle_top()
         index, row = self.top
         row += rows
-        while row < 0 and index > 0:
-            index = self._items.before(index)
+        while row < 0 and (before := stretches.before(index)) >= 0:
+            index = before
             row += self._exact_height(index)
-        last = len(self._items)
-        while row >= (size := self._exact_height(index)) and self._items.after(index) < last:
-            index, row = self._items.after(index), row - size
+        while row >= (size := self._exact_height(index)):
+            after = stretches.after(index)
+            if after >= stretches.end:
+                break
+            index, row = after, row - size
         self.top = Place(index, max(0, row))
         self.layout(height)
 
     def move_to_position(self, position: int, height: int) -> None:
         """Put a position of the column of (partly guessed) heights at the top."""
-        if not len(self._items):
+        if self._items.stretches.is_empty:
             return
         self.following = position >= self._items.heights.total - height
-        self.top = Place(*self._items.heights.find(position))
+        self.top = Place(*self._items.place_at(position))
 
     def move_to_item(self, index: int) -> None:
         """Put an item at the top; its margin is left out."""
@@ -128,23 +133,24 @@ class Viewport:
     def _sight(self, height: int) -> list[Place]:
         return self.layout(height)[: max(1, height - 1)]
 
-    def neighbour(self, indexes: list[int], step: int) -> int | None:
-        """The nearest of some rising item indexes above (-1) or below (1) the top."""
+    def user_message(self, step: int) -> int | None:
+        """The nearest user message above (-1) or below (1) the top."""
         at = self.top
-        if step < 0:
-            found = bisect_left(indexes, at.item + (at.row > 1)) - 1
-            return indexes[found] if found >= 0 else None
-        found = bisect_right(indexes, at.item)
-        return indexes[found] if found < len(indexes) else None
+        return self._items.stretches.user_message(at.item + (step < 0 and at.row > 1), step)
 
     @property
     def position(self) -> int:
         return self._items.heights.top(self.top.item) + self.top.row
 
     def _settle_top(self) -> None:
-        index = min(self.top.item, len(self._items) - 1)
-        if self._items.is_hidden(index):  # it was folded away: stay at the fold
-            index = self._items.fold_of(index) or 0
+        stretches = self._items.stretches
+        index = self.top.item
+        if stretches.is_hidden(index):  # it was folded away: stay at the fold
+            index = stretches.fold_of(index) or 0
+        index = stretches.nearest(index)
+        if index < 0:  # nothing that can be shown
+            self.top = Place(0, 0)
+            return
         row = self.top.row if index == self.top.item else 0
         guess, was_exact = self._items.heights[index], self._items[index].exact
         size = self._exact_height(index)
@@ -159,19 +165,20 @@ class Viewport:
     def _down(self, height: int) -> list[Place]:
         places: list[Place] = []
         index, row = self.top
-        while len(places) < height and index < len(self._items):
+        stretches = self._items.stretches
+        while len(places) < height and index < stretches.end:
             size = self._exact_height(index)
             places += [Place(index, at) for at in range(row, min(size, row + height - len(places)))]
-            index, row = self._items.after(index), 0
+            index, row = stretches.after(index), 0
         return places
 
     def _up_from_end(self, height: int) -> Place:
-        index, left = self._items.before(len(self._items)), height
-        while True:
+        stretches = self._items.stretches
+        index, left = stretches.end, height
+        while left > 0 and (before := stretches.before(index)) >= 0:
+            index = before
             left -= self._exact_height(index)
-            if left <= 0 or index == 0:
-                return Place(index, max(0, -left))
-            index = self._items.before(index)
+        return Place(index, max(0, -left))
 
     def _is_end(self, place: Place) -> bool:
         if place.row < self._items.heights[place.item] - 1:

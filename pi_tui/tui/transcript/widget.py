@@ -33,6 +33,7 @@ from pi_tui.tui.transcript.selection import (
     copied_text,
     selection_at,
 )
+from pi_tui.tui.transcript.unread import Unread
 from pi_tui.tui.transcript.viewport import Place, Viewport
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Transcript(ScrollView, can_focus=False):
         self._items = Items(Artist(theme, self._key_hints), show_thinking=show_thinking)
         self._viewport = Viewport(self._items)
         self._focus = BlockFocus(self._items, self._viewport)
-        self._finder = Finder(self._items, self._viewport)
+        self._finder = Finder(self._items, self._viewport, self._changed)
         self._frame = Frame(self._items, self._viewport, self._focus, self._finder, self._key_hints)
         self._syncing = False
         self._scheduled = False
@@ -81,13 +82,16 @@ class Transcript(ScrollView, can_focus=False):
 
     # ------------------------------------------------------------ blocks
 
-    def set_blocks(self, blocks: Sequence[ShownBlock], *, keep_position: bool = False) -> None:
+    def set_blocks(
+        self, blocks: Sequence[ShownBlock | Unread], *, keep_position: bool = False
+    ) -> None:
         """Show these blocks instead, at their end or, when they hold it, at the present place."""
         viewport = self._viewport
         anchor = viewport.anchor() if keep_position and not viewport.following else None
         self._items.set_blocks(blocks)
         self._finder.forget_places()
         viewport.return_to(anchor)
+        self._focus.find_again()
         self._frame.unseen = 0
         self.screen_selection_cleared()
         self._changed()
@@ -164,7 +168,7 @@ class Transcript(ScrollView, can_focus=False):
 
     def toggle_block(self, key: str) -> bool:
         """Open or close one block; False when there is none or it has nothing to open."""
-        index = self._items.index_of(key)
+        index = self._items.find(key)
         return index is not None and self._toggle_item(index)
 
     def _toggle_item(self, index: int) -> bool:
@@ -262,7 +266,7 @@ class Transcript(ScrollView, can_focus=False):
 
     def scroll_top(self) -> None:
         """Go to the first line."""
-        if len(self._items):
+        if not self._items.stretches.is_empty:
             self._viewport.following = False
             self._viewport.top = Place(0, 0)
             self._changed()
@@ -281,9 +285,7 @@ class Transcript(ScrollView, can_focus=False):
         return self._to_user_message(1)
 
     def _to_user_message(self, step: int) -> bool:
-        items = self._items
-        users = [i for i in items.users if items[i].block is not None and not items.is_hidden(i)]
-        index = self._viewport.neighbour(users, step)
+        index = self._viewport.user_message(step)
         if index is None:
             return False
         self._viewport.move_to_item(index)
@@ -320,7 +322,7 @@ class Transcript(ScrollView, can_focus=False):
         self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
     ) -> bool:
         # A new size makes Textual limit the scroll offset by the heights it was told last. Nobody
-        # scrolled: what is followed goes on being followed, and the place is found by the next frame.
+        # scrolled: what is followed goes on being followed, the next frame finds the place.
         syncing, self._syncing = self._syncing, True
         try:
             return super()._size_updated(size, virtual_size, container_size, layout)

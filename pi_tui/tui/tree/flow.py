@@ -8,8 +8,8 @@ entry. What belongs into the editor afterwards never replaces a draft.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from pi_tui.agent.compactor import CompactRequest
 from pi_tui.agent.navigator import NavigateRequest
@@ -22,9 +22,7 @@ from pi_tui.core.events import EntryAppended, Event, LeafMoved, SessionReplaced
 from pi_tui.core.tree_rows import full_text
 from pi_tui.core.tree_shape import TreeFilter
 from pi_tui.core.tree_view import TreeView
-from pi_tui.tui.dialogs.panel import Panel
-from pi_tui.tui.keys import KeyMap
-from pi_tui.tui.palette import Palette
+from pi_tui.tui.panel_host import PanelHost
 from pi_tui.tui.theme import ThemeSource
 from pi_tui.tui.tree.instructions import InstructionsPanel
 from pi_tui.tui.tree.panel import TreePanel
@@ -32,26 +30,16 @@ from pi_tui.tui.tree.row_painter import MarkedEntries
 from pi_tui.tui.tree.summary_choice import SummaryChoice, SummaryChoicePanel, SummaryKind
 from pi_tui.tui.tree.tree_state import TreeState
 
-T = TypeVar("T")
 
+class TreeHost(PanelHost, Protocol):
+    """What the navigator needs of the application besides."""
 
-class TreeHost(Protocol):
-    """What the navigator needs of the application."""
-
-    @property
-    def session(self) -> AgentSession: ...
-    @property
-    def palette(self) -> Palette: ...
-    @property
-    def keys(self) -> KeyMap: ...
     @property
     def ui(self) -> CommandUI: ...
     @property
     def theme_source(self) -> ThemeSource: ...
     @property
     def tree_filter(self) -> TreeFilter: ...
-    async def open_panel(self, panel: Panel[T]) -> T | None: ...
-    def spawn(self, work: Coroutine[Any, Any, object]) -> object: ...
     def run_command(self, text: str) -> None: ...
     async def edit_text(self, text: str) -> str | None: ...
 
@@ -155,8 +143,13 @@ class SessionActions:
 
     @property
     def marks(self) -> MarkedEntries:
-        session = self._session
-        return MarkedEntries(session.pins, session.branches.left_out, self._state.marked)
+        session, state = self._session, self._state
+        # Finding them goes along the whole path: only when something was added or one moved.
+        made_of = len(session.tree), session.tree.leaf_id
+        if state.marks_of != made_of:
+            state.pinned, state.left_out = session.pins, session.branches.left_out
+            state.marks_of = made_of
+        return MarkedEntries(state.pinned, state.left_out, state.marked)
 
     @property
     def hidden(self) -> Collection[str]:

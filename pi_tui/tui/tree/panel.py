@@ -7,9 +7,8 @@ seconds of the performance counter.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -29,14 +28,16 @@ from pi_tui.tui.palette import Palette
 from pi_tui.tui.theme import ThemeSource
 from pi_tui.tui.transcript import KeyHints
 from pi_tui.tui.transcript.wrap import clip
+from pi_tui.tui.tree.answer_reading import AnswerReading
 from pi_tui.tui.tree.areas import areas
 from pi_tui.tui.tree.delays import Delays
 from pi_tui.tui.tree.head_line import head_line, input_line, status_text, told_line
 from pi_tui.tui.tree.help_page import HelpPage
 from pi_tui.tui.tree.line_input import LineInput
-from pi_tui.tui.tree.path_preview import PathPreview
+from pi_tui.tui.tree.list_pane import ListPane
+from pi_tui.tui.tree.panel_height import PanelHeight
 from pi_tui.tui.tree.preview import PreviewPane
-from pi_tui.tui.tree.preview_blocks import preview_blocks
+from pi_tui.tui.tree.preview_control import PreviewControl
 from pi_tui.tui.tree.row_painter import RowPainter
 from pi_tui.tui.tree.search_control import SearchControl
 from pi_tui.tui.tree.tree_actions import TreeActions
@@ -44,19 +45,8 @@ from pi_tui.tui.tree.tree_commands import TreeCommands
 from pi_tui.tui.tree.tree_keys import TreeKeys
 from pi_tui.tui.tree.tree_state import TreeState
 
-SMALL_ROWS = 28
-"""Below this height of the terminal the panel takes all of it."""
-LEAST_ROWS = 8
-OTHER_ROWS = 3
-"""The footer, and what the transcript keeps."""
-BODY_TOP = 1
 LIST_TOP = 2
 WHEEL_ROWS = 3
-PREVIEW_DELAY_S = 0.03
-READ_AT_ONCE_S = 0.03
-READ_SLICE_S = 0.004
-READ_PAUSE_S = 0.001
-READ_STEP = 50
 CHANGE_PAUSE_S = 0.1
 ENTRIES_READ_PER_S = 50_000
 """How fast a grown tree may be taken in again and again without being felt."""
@@ -90,44 +80,41 @@ class TreePanel(Panel[NavigateRequest]):
         self.painter = RowPainter(view.tree, palette, estimator, now_ms, state.texts.of)
         self.painter.marks = actions.marks
         self.painter.label_times = state.label_times
+        self.list = ListPane(view, self.painter)
         hints = KeyHints(keys.label("app.tools.expand"), keys.label("app.thinking.toggle"))
         self.preview = PreviewPane(theme, hints, self.tree_keys.name("app.tree.previewPageDown"))
-        self.path_preview = PathPreview(view.tree, self.preview)
         self.label_input = LineInput()
         self.delays = Delays(self)
+        self.previewing = PreviewControl(view, self.preview, self.delays)
         self.search = SearchControl(view, self.painter, state.texts, self.delays, self.show)
+        self._reading = AnswerReading(view, self.delays, self.search.lay_out_soon)
         self._help = HelpPage(self.tree_keys.help_rows())
+        self._height = PanelHeight(state)
         self._told = ("", "muted")
         self._labelled: str | None = None
-        self._wheeled_top: int | None = None
-        self._previewed: str | None = None
+        self._lines: list[Strip] = []
         self._commands = TreeCommands(self)
 
     def compose(self) -> ComposeResult:
         yield self.preview
 
     def on_mount(self) -> None:
-        self._read(READ_AT_ONCE_S)
+        self._reading.begin()
         self.view.relayout()
-        if self.view.unread_count:
-            self.delays.start("read", READ_PAUSE_S, self._read_on)
         self.show()
 
     def on_unmount(self) -> None:
         self.search.stop()
-        self.path_preview.stop()
+        self.previewing.stop()
         self.delays.stop_all()
 
     # ------------------------------------------------------------ size
 
     def wanted_rows(self) -> int:
-        if self.state.whole or self._available_rows < SMALL_ROWS:
-            return self._available_rows
-        return self.state.rows or self._available_rows // 2
+        return self._height.wanted(self._available_rows)
 
     def fit(self) -> None:
-        """Half of the terminal, what was chosen, or all of a small one."""
-        height = max(3, min(self.wanted_rows(), self._available_rows - OTHER_ROWS))
+        height = self._height.rows(self._available_rows)
         self._body_rows = height - 2
         self.styles.height = height
         self.place_preview()
@@ -135,15 +122,12 @@ class TreePanel(Panel[NavigateRequest]):
 
     def resize_by(self, rows: int) -> None:
         """Take more rows, fewer when negative."""
-        most = self._available_rows - OTHER_ROWS
-        now = min(self.wanted_rows(), most)
-        self.state.whole = False
-        self.state.rows = max(LEAST_ROWS, min(most, now + rows))
+        self._height.grow(rows, self._available_rows)
         self.fit()
 
     def toggle_whole(self) -> None:
         """Take the whole terminal, or as much as before."""
-        self.state.whole = not self.state.whole
+        self._height.toggle_whole()
         self.fit()
 
     @property
@@ -155,8 +139,12 @@ class TreePanel(Panel[NavigateRequest]):
         return max(0, self.body_rows - 1)
 
     def _areas(self) -> tuple[Region, Region | None]:
-        mode = "whole" if self.path_preview.active else self.state.preview
+        mode = "whole" if self.previewing.shows_path else self.state.preview
         return areas(self.size.width, self._below_head, mode)
+
+    def _fit_list(self) -> None:
+        area = self._areas()[0]
+        self.list.fit(area.width, area.height)
 
     @property
     def has_preview(self) -> bool:
@@ -165,13 +153,10 @@ class TreePanel(Panel[NavigateRequest]):
 
     def place_preview(self) -> None:
         """Put the preview where it belongs now."""
+        self._fit_list()
         if self.is_attached:
             region = None if self.keyboard == "help" else self._areas()[1]
             self.preview.place(None if region is None else region.translate((0, LIST_TOP)))
-
-    @property
-    def list_rows(self) -> int:
-        return max(1, self._areas()[0].height)
 
     def on_resize(self, event: events.Resize) -> None:
         event.stop()
@@ -192,9 +177,10 @@ class TreePanel(Panel[NavigateRequest]):
     def _command_key(self, name: str, character: str | None) -> None:
         typing = self.keyboard == "search"
         action = self.tree_keys.action(name, character, typing=typing)
-        if typing and self._edit(self.search.line, name, character, typed=action is None):
+        text = character if action is None else None
+        if typing and self.tree_keys.edit(self.search.line, name, text):
             self.search.edited()
-            self.refresh()
+            self._refresh_changed()
             return
         if action is None and character is not None and not typing:
             search, every = (self.tree_keys.name(f"app.tree.{w}") for w in ("search", "help"))
@@ -210,7 +196,7 @@ class TreePanel(Panel[NavigateRequest]):
             self.keyboard = "search"
             self.search.line.insert(text)
             self.search.edited()
-        self.refresh()
+        self._refresh_changed()
 
     def attempt(self, deed: Callable[[], object]) -> None:
         """Do something that may be refused; a refusal is told."""
@@ -223,21 +209,9 @@ class TreePanel(Panel[NavigateRequest]):
         """Say something above the list until the next key."""
         self._told = text, role
 
-    def _edit(self, line: LineInput, name: str, character: str | None, *, typed: bool) -> bool:
-        """Let a key change a line; False when it means something else."""
-        if typed and character is not None and character.isprintable():
-            line.insert(character)
-        elif self.keys.means(name, "tui.editor.deleteCharBackward"):
-            line.delete_left()
-        elif self.keys.means(name, "tui.editor.deleteWordBackward"):
-            line.delete_word()
-        else:
-            return False
-        return True
-
     def step_back(self) -> None:
         """Escape: leave the path, then the search, then the large preview, then the navigator."""
-        if self.path_preview.active:
+        if self.previewing.shows_path:
             self.toggle_path()
         elif self.keyboard == "search" or self.search.active:
             self.search.clear()
@@ -272,7 +246,7 @@ class TreePanel(Panel[NavigateRequest]):
         elif self.keys.means(name, "tui.editor.deleteToLineStart"):
             self.label_input.clear()
         else:
-            self._edit(self.label_input, name, character, typed=True)
+            self.tree_keys.edit(self.label_input, name, character)
         self.show()
 
     def _store_label(self) -> None:
@@ -308,9 +282,8 @@ class TreePanel(Panel[NavigateRequest]):
         view.set_hidden(self.actions.hidden)
         self.painter.marks = self.actions.marks
         self.painter.forget()
-        self._previewed = None
-        if view.unread_count:
-            self.delays.start("read", READ_PAUSE_S, self._read_on)
+        self.previewing.forget()
+        self._reading.go_on()
         self.show()
 
     def note_change(self) -> None:
@@ -319,40 +292,12 @@ class TreePanel(Panel[NavigateRequest]):
             pause_s = max(CHANGE_PAUSE_S, len(self.view.shape) / ENTRIES_READ_PER_S)
             self.delays.start("change", pause_s, self.tree_changed)
 
-    def _read(self, budget_s: float) -> bool:
-        """Look at answers for a while; True when one of them turned out to be quiet."""
-        until_s = time.perf_counter() + budget_s
-        vanished = False
-        while self.view.unread_count and time.perf_counter() < until_s:
-            vanished = self.view.settle_some(READ_STEP) or vanished
-        return vanished
-
-    def _read_on(self) -> None:
-        """Go on looking at answers while nobody waits."""
-        if self._read(READ_SLICE_S):
-            self.search.lay_out_soon()
-        if self.view.unread_count:
-            self.delays.start("read", READ_PAUSE_S, self._read_on)
-
     # ------------------------------------------------------------ preview
 
     def toggle_path(self) -> None:
         """Show the whole path to the selected entry, or the list again."""
-        if self.path_preview.active:
-            self.path_preview.stop()
-            self._previewed = None
-        elif self.view.selected_id is not None:
-            self.path_preview.start(self.view.selected_id)
+        self.previewing.toggle_path()
         self.place_preview()
-
-    def _preview_now(self) -> None:
-        selected = self.view.selected_id
-        if self.path_preview.active or not self.preview.display:
-            return
-        if selected != self._previewed:
-            blocks = [] if selected is None else preview_blocks(self.view.tree, selected)
-            self.preview.show(blocks)
-        self._previewed = selected
 
     # ------------------------------------------------------------ drawing
 
@@ -360,11 +305,36 @@ class TreePanel(Panel[NavigateRequest]):
         """Draw again, after a change of whatever kind."""
         if not self.is_attached:
             return
-        self._wheeled_top = None
-        self.view.settle(self.list_rows, self.list_rows)
-        if self.view.selected_id != self._previewed:
-            self.delays.start("preview", PREVIEW_DELAY_S, self._preview_now)
-        self.refresh()
+        self._fit_list()
+        self.list.follow()
+        self.view.settle(self.list.rows, self.list.rows)
+        self.previewing.follow()
+        self._refresh_changed()
+
+    def _refresh_changed(self) -> None:
+        """Draw those lines again that are others now: what is beside them is left alone."""
+        before, width = self._lines, self.size.width
+        self._lines = [self._draw_line(y) for y in range(self.size.height)]
+        if len(before) != len(self._lines):
+            super().refresh()
+            return
+        area, preview = self._areas()
+        beside = preview is not None and 0 < area.width < width and self.keyboard != "help"
+        for y, (old, new) in enumerate(zip(before, self._lines, strict=True)):
+            if old != new:
+                in_list = beside and LIST_TOP <= y < LIST_TOP + area.height
+                self.refresh(Region(0, y, area.width + 1 if in_list else width, 1))
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        if not regions:
+            self._lines = []  # the next one that is asked for is drawn anew
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     @property
     def hint(self) -> str:
@@ -374,7 +344,7 @@ class TreePanel(Panel[NavigateRequest]):
             text = "enter saves · empty removes · esc cancels"
         elif self.keyboard == "help":
             text = "↑ ↓ scroll · esc back"
-        elif self.path_preview.active:
+        elif self.previewing.shows_path:
             text = f"↑ ↓ space b scroll · {path_key} esc back · nothing was moved"
         elif self.keyboard == "search":
             text = "enter go · ↑ ↓ move · tab list · esc clear · alt+key for commands"
@@ -383,8 +353,11 @@ class TreePanel(Panel[NavigateRequest]):
         return clip(text, room)
 
     def render_line(self, y: int) -> Strip:
+        return self._lines[y] if y < len(self._lines) else self._draw_line(y)
+
+    def _draw_line(self, y: int) -> Strip:
         # The ground of the theme, as the preview beside it has.
-        return super().render_line(y).apply_style(self.rich_style)
+        return super().render_line(y).simplify().apply_style(self.rich_style)
 
     def body_line(self, y: int, width: int) -> Strip:
         if y == 0:
@@ -395,7 +368,10 @@ class TreePanel(Panel[NavigateRequest]):
         row, border = y - 1, self.palette.ink("borderMuted")
         if row >= area.height:
             return Strip([Segment("─" * width if row == area.height else "", border)])
-        strip = self._list_line(row, area.width)
+        strip = self.list.line(row)
+        if strip is None:
+            said = self._empty_text() if row == 0 else ""
+            strip = told_line(said, "dim", area.width, self.palette)
         if preview is None or area.width == width:
             return strip
         return Strip.join([strip.adjust_cell_length(area.width), Strip([Segment("│", border)])])
@@ -418,7 +394,7 @@ class TreePanel(Panel[NavigateRequest]):
             left = told_line(text, role, room, self.palette)
         elif self.keyboard == "label":
             left = input_line("label: ", self.label_input, room, self.palette, typing=True)
-        elif self.path_preview.active:
+        elif self.previewing.shows_path:
             left = told_line("the path to the entry", "accent", room, self.palette)
         elif typing or search.active:
             left = input_line(
@@ -427,29 +403,6 @@ class TreePanel(Panel[NavigateRequest]):
         else:
             left = Strip([])
         return head_line(left, status, width, self.palette)
-
-    @property
-    def _top(self) -> int:
-        """The row at the top of the list: the selection is in the middle, unless it was wheeled."""
-        rows = self.list_rows
-        top = self._wheeled_top
-        if top is None:
-            top = self.view.selected_row - rows // 2
-        return max(0, min(top, len(self.view) - rows))
-
-    @property
-    def _pan(self) -> int:
-        if not len(self.view):
-            return 0
-        level = self.view.row(self.view.selected_row).level
-        return self.painter.pan_for(level, self._areas()[0].width)
-
-    def _list_line(self, row: int, width: int) -> Strip:
-        number = self._top + row
-        if number >= len(self.view):
-            return told_line(self._empty_text() if row == 0 else "", "dim", width, self.palette)
-        selected = number == self.view.selected_row
-        return self.painter.draw(self.view, number, width, self._pan, selected=selected)
 
     def _empty_text(self) -> str:
         if len(self.view):
@@ -464,19 +417,17 @@ class TreePanel(Panel[NavigateRequest]):
 
     async def _on_click(self, event: events.Click) -> None:
         event.stop()
-        row, area = event.y - LIST_TOP, self._areas()[0]
-        number = self._top + row
-        inside = 0 <= row < area.height and event.x < area.width and number < len(self.view)
-        if self.keyboard in ("help", "label") or not inside or event.button != 1:
+        number = self.list.row_at(event.x, event.y - LIST_TOP)
+        if self.keyboard in ("help", "label") or number is None or event.button != 1:
             return
         self.tell("")
-        top, pan = self._top, self._pan
-        if event.chain == 1 and self.painter.is_on_fold(event.x, self.view.row(number), pan):
+        top = self.list.top
+        if event.chain == 1 and self.list.is_on_fold(event.x, number):
             self.view.toggle_fold(number)
         else:
             self.view.select_row(number)
         self.show()
-        self._wheeled_top = top  # what was clicked on stays under the mouse
+        self.list.hold(top)  # what was clicked on stays under the mouse
         if event.chain == 2:
             self.confirm()
 
@@ -492,10 +443,5 @@ class TreePanel(Panel[NavigateRequest]):
         if self.keyboard == "help":
             self._help.scroll(rows, self._below_head)
         else:
-            self._wheeled_top = self._top + rows
-            self._wheeled_top = self._top
-            selected = self.view.selected_row
-            ahead = abs(self._top - selected) + 2 * self.list_rows
-            if self.view.settle(ahead, ahead):
-                self._wheeled_top += self.view.selected_row - selected
-        self.refresh()
+            self.list.wheel(rows)
+        self._refresh_changed()

@@ -46,8 +46,7 @@ class PathPreview:
 
     async def _beginning(self, reader: PathReader) -> None:
         try:
-            entries = await reader.beginning()
-            blocks = blocks_of([*entries, *reader.end()])
+            blocks = [*await reader.beginning(), *blocks_of(reader.end())]
         except StorageError as error:
             blocks = [NoticeBlock("problem", "error", error.text), *blocks_of(reader.end())]
         self._pane.set_blocks(blocks, keep_position=True)

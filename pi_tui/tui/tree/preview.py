@@ -39,6 +39,10 @@ class PreviewPane(Transcript):
         if not from_end:
             self.scroll_top()
 
+    def render_line(self, y: int) -> Strip:
+        # It changes with each arrow key: fewer pieces are fewer bytes for the terminal.
+        return super().render_line(y).simplify()
+
     def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
         label = f" ↓ more ({self._more_key}) "
         if len(label) > width:

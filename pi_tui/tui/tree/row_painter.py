@@ -19,7 +19,7 @@ from pi_tui.core.entries import timestamp_ms
 from pi_tui.core.numbers import compact_count
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.sanitise import sanitise_line
-from pi_tui.core.session_search import Query, Span, match
+from pi_tui.core.session_search import Query, Span, hit_spans
 from pi_tui.core.tree import SessionTree
 from pi_tui.core.tree_layout import Step
 from pi_tui.core.tree_rows import Part, RowMarks, age_text, path_tokens, row_parts
@@ -36,6 +36,11 @@ KEPT_ROWS = 4_096
 EXCERPT_BEFORE_CHARS = 16
 EXCERPT_CHARS = 60
 
+GUTTER_TENTHS = 3
+"""How much of a row's width its indentation takes at most."""
+
+_DEEPER = {True: "›─ ", False: "›  "}
+"""The last step in sight when there are more, for the start of a branch and for other rows."""
 _STEPS: dict[Step, str] = {"blank": "   ", "line": "│  ", "branch": "├─ ", "last": "└─ "}
 
 
@@ -95,20 +100,19 @@ class RowPainter:
 
     @staticmethod
     def most_levels(width: int) -> int:
-        """How many steps of the gutter fit before the text."""
-        return max(1, min(width // 2, width - LEAST_TEXT_CELLS - CURSOR_CELLS) // STEP_CELLS)
+        """How many steps of the gutter stand before a text at most."""
+        room = min(width * GUTTER_TENTHS // 10, width - LEAST_TEXT_CELLS - CURSOR_CELLS)
+        return max(1, room // STEP_CELLS)
 
     @staticmethod
-    def pan_for(level: int, width: int) -> int:
-        """The first level in sight, so that a row of that level has room for its text."""
-        return max(0, level - RowPainter.most_levels(width))
-
-    @staticmethod
-    def is_on_fold(x: int, row: TreeRow, pan: int) -> bool:
+    def is_on_fold(x: int, row: TreeRow, width: int, pan: int) -> bool:
         """True when a column is on the mark with which a row is folded."""
         if not row.foldable:
             return False
-        start = CURSOR_CELLS + max(0, row.level - pan - row.is_start) * STEP_CELLS
+        start = CURSOR_CELLS
+        steps = _steps_in_sight(row, width, pan)
+        if steps:
+            start += (pan > 0) + (steps - row.is_start) * STEP_CELLS
         return start <= x < start + STEP_CELLS
 
     # ------------------------------------------------------------ drawing
@@ -122,32 +126,35 @@ class RowPainter:
         columns = self._columns(row) if width >= COLUMNS_FROM_CELLS else Strip([])
         room = max(1, width - left.cell_length - columns.cell_length)
         text = self._text(row, room, faded=faded)
-        strip = Strip.join([left, text.adjust_cell_length(room), columns])
-        strip = strip.adjust_cell_length(width)
+        gap = Strip([Segment(" " * max(0, room - text.cell_length), self._palette.ink("dim"))])
+        strip = Strip.join([left, text, gap, columns])
+        strip = strip.adjust_cell_length(width).simplify()
         return strip.apply_style(base) if selected else strip
 
     def _gutter(
         self, view: TreeView, row: TreeRow, width: int, pan: int, *, selected: bool
     ) -> Strip:
+        """What stands before the text. `‹` and `›` say that there are more steps."""
         dim, accent = self._palette.ink("dim"), self._palette.ink("accent")
-        most = self.most_levels(width)
-        steps = view.gutter(row.number, pan, most + 1)
-        hidden_left, hidden_right = pan > 0, len(steps) > most
-        shown = [_STEPS[step] for step in steps[:most]]
-        own = row.is_start and not hidden_right and bool(shown)
-        if row.foldable and own:
-            shown[-1] = shown[-1][0] + ("⊞ " if row.folded else "⊟ ")
+        count = _steps_in_sight(row, width, pan)
+        shown = [_STEPS[step] for step in view.gutter(row.number, pan, count)]
+        if row.level - pan > count and shown:
+            shown[-1] = _DEEPER[row.is_start]
+        fold = "⊞ " if row.folded else "⊟ "
+        own = row.is_start and bool(shown)
+        if own and row.foldable:
+            shown[-1] = shown[-1][0] + fold
         text = "".join(shown)
-        if hidden_left:
-            text = "‹" + (text[1:] if text else " ")
-        if hidden_right:
-            text = text[:-2] + "› "
+        if pan > 0:
+            # Where the row's own connector is out of sight, its mark stands here.
+            aside = " " if not row.is_start else fold if row.foldable else "─ "
+            text = "‹" + (text or aside)
         segments = [
-            Segment("› " if selected else "  ", accent),
+            Segment("› ", accent) if selected else Segment("  ", dim),
             Segment(text, dim),
         ]
-        if row.foldable and not own:
-            segments.append(Segment("⊞ " if row.folded else "", accent))
+        if row.folded and not row.is_start:
+            segments.append(Segment("⊞ ", accent))
         if row.hidden:
             segments.append(Segment(f"+{row.hidden:,} ", accent))
         if row.skipped:
@@ -241,20 +248,9 @@ class RowPainter:
         return None
 
 
-def hit_spans(query: Query, text: str) -> list[Span]:
-    """Where any of the terms fits a text, in order, none over another."""
-    spans: list[Span] = []
-    for term in query.terms:
-        found = match(Query((term,)), text)
-        if found is not None:
-            spans += found.spans
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        elif end > start:
-            joined.append((start, end))
-    return joined
+def _steps_in_sight(row: TreeRow, width: int, pan: int) -> int:
+    """How many steps of its gutter are drawn of a row."""
+    return max(0, min(row.level - pan, RowPainter.most_levels(width)))
 
 
 def _highlighted(
@@ -282,5 +278,6 @@ def _clipped(strip: Strip, room: int) -> Strip:
         return strip
     if room < 2:
         return strip.crop(0, room)
-    style = next((segment.style for segment in strip if segment.text), None)
-    return Strip.join([strip.crop(0, room - 1), Strip([Segment("…", style)])])
+    kept = strip.crop(0, room - 1)
+    style = next((segment.style for segment in reversed(list(kept)) if segment.text), None)
+    return Strip.join([kept, Strip([Segment("…", style)])])

@@ -101,7 +101,7 @@ class SearchControl:
             if view.searching:
                 view.end_search()
             return
-        at = view.shape.index.get(view.selected_id or "", 0)
+        at = view.shape.find(view.selected_id) or 0
         view.begin_search()
         ids = outward(view.shape.ids, at)
         self._search.start(query, (one for one in ids if view.is_shown_kind(one)))

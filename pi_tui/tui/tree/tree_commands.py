@@ -115,17 +115,17 @@ class TreeCommands:
 
     def _move(self, step: int) -> None:
         """While a whole path is shown the arrows scroll it."""
-        if self._panel.path_preview.active:
+        if self._panel.previewing.shows_path:
             self._panel.preview.scroll_rows(step)
         else:
             self._view.move(step, wrap=True)
 
     def _page(self, step: int) -> None:
         panel = self._panel
-        if panel.path_preview.active:
+        if panel.previewing.shows_path:
             (panel.preview.page_down if step > 0 else panel.preview.page_up)()
         else:
-            self._view.move(step * max(1, panel.list_rows - 1))
+            self._view.move(step * max(1, panel.list.rows - 1))
 
     def _to_leaf(self) -> None:
         leaf = self._view.tree.leaf_id
@@ -153,7 +153,7 @@ class TreeCommands:
 
     def _next_preview(self) -> None:
         panel, state = self._panel, self._panel.state
-        if panel.path_preview.active:
+        if panel.previewing.shows_path:
             panel.toggle_path()
             return
         state.preview = _NEXT_PREVIEW[state.preview]

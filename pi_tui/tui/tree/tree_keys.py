@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from pi_tui.tui.keys import KeyMap
+from pi_tui.tui.tree.line_input import LineInput
 
 
 class TreeAction(NamedTuple):
@@ -117,6 +118,18 @@ class TreeKeys:
                 found = self._table.get(name.removeprefix("alt+"))
             return found
         return self._table.get(name)
+
+    def edit(self, line: LineInput, name: str, character: str | None) -> bool:
+        """Let a key change a line that is typed; False when it means something else."""
+        if character is not None and character.isprintable():
+            line.insert(character)
+        elif self._keys.means(name, "tui.editor.deleteCharBackward"):
+            line.delete_left()
+        elif self._keys.means(name, "tui.editor.deleteWordBackward"):
+            line.delete_word()
+        else:
+            return False
+        return True
 
     def help_rows(self) -> list[tuple[str, str]]:
         """All keys for `?`, as (keys, what they do)."""

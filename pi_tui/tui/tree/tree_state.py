@@ -16,7 +16,8 @@ SummaryAnswer: TypeAlias = Literal["none", "summary"]
 
 class TreeState(Struct):
     """`rows`: the height the person chose, None: half of the terminal. `answer`: what is to be
-    done about summaries without asking again. `instructions`: what was typed for one."""
+    done about summaries without asking again. `instructions`: what was typed for one. `marks_of`:
+    for how many entries and which leaf `pinned` and `left_out` were found."""
 
     tree: SessionTree
     texts: SearchTexts
@@ -28,6 +29,9 @@ class TreeState(Struct):
     answer: SummaryAnswer | None = None
     instructions: str = ""
     label_times: bool = False
+    pinned: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    marks_of: tuple[int, str | None] | None = None
 
     @classmethod
     def of(cls, tree: SessionTree) -> TreeState:

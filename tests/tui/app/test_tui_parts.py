@@ -17,6 +17,8 @@ from pi_tui.core.events import (
     CompactionEnd,
     CompactionProgress,
     CompactionStart,
+    SummarizationRetryAttemptStart,
+    SummarizationRetryScheduled,
 )
 from pi_tui.tui.clipboard import MAX_COPY_BYTES, copy_sequence
 from pi_tui.tui.crash import crash_report, hide_secrets
@@ -62,6 +64,25 @@ def test_status_line_of_a_compaction() -> None:
     assert "compacting" in text and "part 2 of 3" in text and "1.2k" in text and "esc" in text
     status.handle(CompactionEnd("threshold", None), 110)
     assert status.text(110, "esc").startswith("Working")
+
+
+def test_a_summary_that_waits_for_its_retry_is_still_a_summary() -> None:
+    status = StatusState("running", 0)
+    status.handle(CompactionStart("manual"), 100)
+    status.handle(CompactionProgress(2, 3, 0), 102)
+    status.handle(SummarizationRetryScheduled("compaction", 1, 2, 4000, "busy"), 112)
+    assert status.text(115.5, "esc") == (
+        "compacting the context 15s, part 2 of 3, retrying (1/2) in 1s · esc to cancel"
+    )
+    assert status.text(115.5, "esc", 60) == (
+        "compacting 15s, 2/3, retrying (1/2) in 1s · esc to cancel"
+    )
+    assert status.text(115.5, "esc", 24) == "compacting 15s · esc"
+    status.handle(SummarizationRetryAttemptStart("compaction", 1), 116)
+    assert "retrying" not in status.text(117, "esc")
+    status = StatusState("summarising_branch", 0)
+    status.handle(SummarizationRetryScheduled("branchSummary", 1, 2, 4000, "busy"), 1)
+    assert status.text(2, "") == "summarising the branch 2s, retrying (1/2) in 3s"
 
 
 def test_status_line_of_a_branch_summary_and_a_command() -> None:

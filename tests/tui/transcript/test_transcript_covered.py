@@ -14,7 +14,7 @@ from pi_tui.core.transcript import (
     ToolBlock,
     UserBlock,
 )
-from pi_tui.tui.transcript.items import estimated_rows
+from pi_tui.tui.transcript.kinds import estimated_rows
 
 TITLE = "in the model's context as the summary below"
 

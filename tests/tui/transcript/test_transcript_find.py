@@ -14,7 +14,7 @@ from pi_tui.core.transcript import (
     ToolBlock,
     UserBlock,
 )
-from pi_tui.tui.transcript.finder import query_pattern
+from pi_tui.tui.transcript.counting import query_pattern
 
 
 def found_text(desk) -> str:

@@ -411,3 +411,109 @@ async def test_quiet_answers_vanish_and_are_found_as_their_results(open_tree, tr
         await desk.type("file123.py")
         await desk.searched()
         assert desk.view.selected_id == "t123"
+
+
+def side_branches(trees, count):
+    """A conversation with a question aside at every second turn: each moves the rest in."""
+    make = trees.Builder()
+    at = make.user("r", "root")
+    for n in range(count):
+        make.user(f"b{n}", f"beside number {n} with some more words", at=at)
+        at = make.user(f"d{n}", f"deep number {n} with some more words", at=at)
+        at = make.user(f"e{n}", f"after number {n} with some more words", at=at)
+    return make.entries
+
+
+@pytest.mark.parametrize("width", [52, 80, 120])
+@pytest.mark.parametrize("leaf", ["e3", "e30", "e59"])
+async def test_deep_branches_leave_their_rows_readable(open_tree, trees, width, leaf):
+    entries = side_branches(trees, 60)
+    async with open_tree(entries, width=width, height=40, leaf_id=leaf) as desk:
+        panel = desk.panel
+        for key in ("up",) * 12 + ("down",) * 3:
+            await desk.press(key)
+            top = desk.row_of("Session Tree") + 2
+            rows = [line[: panel.list.width] for line in desk.lines()[top : top + panel.list.rows]]
+            # The gutter takes three tenths at most, and a third of the row is the text at least.
+            texts = [row.split("user: ") for row in rows if "number" in row and "[here]" not in row]
+            assert max(len(before) for before, _ in texts) <= panel.list.width * 3 // 10 + 6
+            assert all(len(text) >= panel.list.width // 3 for _, text in texts)
+            selected = next(row for row in rows if row.startswith("›"))
+            assert (
+                panel.view.selected_id == "r" or f"number {panel.view.selected_id[1:]}" in selected
+            )
+            on_path = [row for row in rows if "•" in row]
+            assert all("deep" in row or "after" in row or "root" in row for row in on_path)
+
+
+async def test_a_shallow_row_beside_deep_ones_can_still_be_folded(open_tree, trees):
+    make = trees.Builder()
+    at = make.user("r", "root")
+    for n in range(30):
+        make.user(f"b{n}", f"beside {n}", at=at)
+        at = make.user(f"d{n}", f"deep {n}", at=at)
+    make.user("s", "shallow", at="r")
+    make.user("s1", "below it", at="s")
+    async with open_tree(make.entries, width=80, height=40, leaf_id="b29") as desk:
+        await desk.press("down", "down")
+        assert desk.view.selected_id == "s"
+        y = desk.row_of("user: shallow")
+        row = desk.lines()[y]
+        assert "user: deep 29" in desk.screen and "⊟" in row
+        await desk.pilot.click(offset=(row.index("⊟"), y))
+        assert desk.view.row(desk.view.selected_row).hidden == 1
+        await desk.press("up")
+        y = desk.row_of("user: shallow")
+        row = desk.lines()[y]
+        assert re.match(r"  ‹⊞ \+1 ", row)
+        await desk.pilot.click(offset=(row.index("⊞"), y))
+        assert desk.view.row(desk.view.selected_row).hidden == 0
+
+
+async def test_an_arrow_draws_only_the_lines_that_changed(open_tree, monkeypatch):
+    async with open_tree(width=120, height=40) as desk:
+        await desk.press("up")
+        await desk.previewed()
+        panel, asked = desk.panel, []
+        refresh = type(panel).refresh
+
+        def recorded(self, *regions, **options):
+            asked.extend(regions or ["all"])
+            return refresh(self, *regions, **options)
+
+        monkeypatch.setattr(type(panel), "refresh", recorded)
+        top = 2 + desk.view.selected_row
+        panel.key("up", None)
+        assert [(region.y, region.width) for region in asked] == [
+            (1, panel.size.width),
+            (top - 1, panel.list.width + 1),
+            (top, panel.list.width + 1),
+        ]
+        await desk.pilot.pause()
+        assert desk.lines()[desk.row_of("Session Tree") + top - 1].startswith("›")
+
+
+async def test_marks_are_looked_for_again_only_when_something_changed(open_tree, trees):
+    class Counting(trees.Session):
+        looked = 0
+
+        @property
+        def pins(self):
+            type(self).looked += 1
+            return frozenset({"u1"})
+
+        @pins.setter
+        def pins(self, value):
+            pass
+
+    session = Counting(trees.small())
+    async with open_tree(session=session) as desk:
+        assert "[pinned]" in desk.screen
+        for _ in range(2):
+            await desk.press("escape")
+            desk.app.navigator.open()
+            await desk.pilot.pause()
+        assert "[pinned]" in desk.screen and Counting.looked == 1
+        session.set_label("a2", "good")
+        desk.panel.delays.do_now("change")
+        assert Counting.looked == 2

@@ -1,0 +1,76 @@
+"""Reading a path in two steps: nothing is lost between them, and nobody waits for collections."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from pi_tui.core.entries import MessageEntry, iso_timestamp
+from pi_tui.core.messages import (
+    AssistantMessage,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from pi_tui.core.transcript import blocks_of
+from pi_tui.core.tree import tree_of
+from pi_tui.tui.garbage import begin_collecting, take_back
+from pi_tui.tui.history_loader import SLICE_ENTRIES, PathReader
+
+
+def path_of(turns: int, calls: int) -> list[MessageEntry]:
+    """Turns of a question, an answer with some calls, their results, and an answer."""
+    entries: list[MessageEntry] = []
+
+    def add(message: object) -> None:
+        number = len(entries)
+        parent = entries[-1].id if entries else None
+        stamp = iso_timestamp(1000 * number)
+        entries.append(
+            MessageEntry(id=f"e{number}", parent_id=parent, timestamp=stamp, message=message)
+        )
+
+    for turn in range(turns):
+        add(UserMessage(f"question {turn}", 0))
+        made = tuple(ToolCall(f"c{turn}-{n}", "read", {"path": f"{n}.py"}) for n in range(calls))
+        add(AssistantMessage(made, "a", "p", "m", Usage(), "toolUse", 0))
+        for call in made:
+            add(ToolResultMessage(call.id, "read", (TextContent("content"),), False, 0))
+        add(AssistantMessage((TextContent("done"),), "a", "p", "m", Usage(), "stop", 0))
+    return entries
+
+
+@pytest.mark.parametrize("calls", [1, 4, 7, SLICE_ENTRIES + 20])
+async def test_both_parts_together_are_the_whole(calls: int) -> None:
+    entries = path_of(1200 // (calls + 3), calls)
+    tree = tree_of(entries)
+    reader = PathReader(tree, tree.path_ids())
+    try:
+        assert not reader.complete_at_once
+        assert [*await reader.beginning(), *blocks_of(reader.end())] == blocks_of(entries)
+    finally:
+        take_back()
+
+
+async def test_what_is_read_is_not_gone_through_by_the_collector() -> None:
+    tree = tree_of(path_of(1_000, 2))
+    thresholds, collected = gc.get_threshold(), []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"]:
+            collected.append(info)
+
+    reader = PathReader(tree, tree.path_ids())
+    gc.callbacks.append(note)
+    try:
+        begin_collecting()
+        gc.set_threshold(200, 2, 2)
+        await reader.beginning()
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*thresholds)
+        take_back()
+    assert not collected
