@@ -23,6 +23,7 @@ from pi_tui.core.entries import (
     UsageEntry,
 )
 from pi_tui.core.errors import StorageError
+from pi_tui.core.events import BranchSummaryEnd
 from pi_tui.core.messages import AssistantMessage, ToolResultMessage, Usage
 from pi_tui.core.protocols import SessionStore
 
@@ -98,7 +99,7 @@ class UsageTotals:
                 self._add(f"tool {message.tool_name}", message.usage)
         elif isinstance(entry, CompactionEntry | BranchSummaryEntry):
             if entry.usage is not None:
-                self._add("summaries", entry.usage)
+                self.add_summary(entry.usage)
         elif isinstance(entry, UsageEntry) and entry.usage is not None:
             self._add(f"{entry.provider}/{entry.model}", entry.usage)
         elif isinstance(entry, CustomEntry):
@@ -109,7 +110,11 @@ class UsageTotals:
     def add_record(self, record: CompactionRecord) -> None:
         """Add what a compaction used of which no entry with usage tells."""
         if record.usage is not None:
-            self._add("summaries", record.usage)
+            self.add_summary(record.usage)
+
+    def add_summary(self, usage: Usage) -> None:
+        """Add what a summary used."""
+        self._add("summaries", usage)
 
     def _add(self, name: str, usage: Usage) -> None:
         self._usage = self._usage.plus(usage)
@@ -144,6 +149,11 @@ class SessionNumbers:
         self._totals.add(entry)
         self._records += _records_of((entry,))
         self._count_role(self._tree.head(entry.id).role)
+
+    def add_branch_summary(self, event: BranchSummaryEnd) -> None:
+        """Count one that failed or was cancelled: no entry tells of it, but it was billed."""
+        if event.entry_id is None and event.usage is not None:
+            self._totals.add_summary(event.usage)
 
     def _count_role(self, role: str) -> None:
         if role:

@@ -104,6 +104,7 @@ class CompactionControl:
         """Another session, model or setting: what did not help before may help now."""
         self._auto.reset()
         self._seen = None
+        self._tried = None
 
     def new_prompt(self) -> None:
         """The user sent a prompt: automatic compaction no longer rests."""

@@ -14,6 +14,7 @@ from pi_tui.agent.context_size import estimate_leaf_context
 from pi_tui.agent.journal import Journal
 from pi_tui.agent.queues import Draft
 from pi_tui.core.compaction.prepare import CompactionSettings
+from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import SystemMessage
 from pi_tui.core.models import Model
 from pi_tui.core.numbers import counted_tokens
@@ -81,27 +82,27 @@ class ContextRoom:
         fixed = [p for p in messages if isinstance(p.message, SystemMessage)]
         return estimate_messages(fixed, self._estimator) + self.coming_system().tokens
 
-    # ------------------------------------------------------------ words
-
-    def too_large(self, draft: Draft, model: Model) -> str:
-        """What to say of a message that fits into no request of the model; "" when it may fit.
+    def refuse_too_large(self, draft: Draft, model: Model) -> None:
+        """Raise UsageError for a message that fits into no request of the model.
 
         Everything else could be summarised away, but not the message, the system prompt and tools.
         """
         fixed = self._fixed_tokens(project(self._journal().tree.context_path()).messages)
         most = _MOST_TOKENS_A_CHAR * len(draft.text) + _MOST_TOKENS_AN_IMAGE * len(draft.images)
         if fixed + most <= model.context_window:
-            return ""  # without counting, as nearly always
+            return  # without counting, as nearly always
         tokens = self.draft_tokens((draft,))
         if fixed + tokens <= model.context_window:
-            return ""
-        return (
+            return
+        raise UsageError(
             f"There is no room for this message: it takes about {counted_tokens(tokens)}, system "
             f"prompt and tools about {fixed:,}, and the window of {model.full_name} has "
-            f"{counted_tokens(model.context_window)}. It was not sent, and nothing was changed. "
-            "Shorten it or put long material into a file, use a larger model (/model), or fewer "
-            "tools (--tools)."
+            f"{counted_tokens(model.context_window)}. It was not sent, and nothing was changed.",
+            hint="Shorten it or put long material into a file, use a larger model (/model), or "
+            "fewer tools (--tools).",
         )
+
+    # ------------------------------------------------------------ words
 
     def no_help(self, model: Model, reserve_tokens: int) -> str:
         """A compaction did not bring the context under the limit."""

@@ -22,8 +22,9 @@ from pi_tui.agent.retry_policy import RetryPolicy, WaitAndRetry, plan_wait, too_
 from pi_tui.agent.signals import Aborted, AbortSignal
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import Activity, AutoRetryEnd, AutoRetryStart, Notice
-from pi_tui.core.messages import AssistantMessage, UserMessage
+from pi_tui.core.messages import AssistantMessage, UserMessage, images_in
 from pi_tui.core.models import Model
+from pi_tui.core.projection import convert_to_llm, project
 
 
 class SendLess(Struct, frozen=True):
@@ -63,6 +64,11 @@ STILL_TOO_LONG = (
     "or use a larger model."
 )
 
+TOO_LARGE_AS_TEXT = (
+    "The request is larger than the server takes, and there are no images to leave out. Nothing is "
+    "lost: /compact makes the conversation shorter, /tree goes back to an earlier point."
+)
+
 
 def plan_recovery(
     outcome: RunOutcome,
@@ -72,11 +78,12 @@ def plan_recovery(
     *,
     compacted: bool,
     may_compact: bool = True,
+    has_images: bool = True,
 ) -> Step:
     """What to do about a run. `attempts_made`: retries since the last success.
 
     `compacted`: the one compact-and-retry of this prompt was used. `may_compact` False: the user
-    turned automatic compaction off.
+    turned automatic compaction off. `has_images`: the request carried some.
     """
     if outcome.aborted or outcome.not_sent:
         return GiveUp()
@@ -97,7 +104,7 @@ def plan_recovery(
         return SendLess("thinking")
     too_large = error.kind == ErrorKind.PAYLOAD_TOO_LARGE
     if too_large and model.full_name not in limits.without_images:
-        return SendLess("images")
+        return SendLess("images") if has_images else GiveUp(TOO_LARGE_AS_TEXT)
     wait = plan_wait(error, attempts_made, policy)
     return wait or GiveUp(too_long_a_wait(error, attempts_made, policy))
 
@@ -112,6 +119,14 @@ BY_HAND = (
     "Nothing is lost and nothing was changed: /compact makes room, then a message such as `go on` "
     "makes the request again."
 )
+
+
+def _has_images(outcome: RunOutcome, journal: Journal) -> bool:
+    """Whether the context holds images; looked for only where it matters."""
+    if outcome.error is None or outcome.error.kind != ErrorKind.PAYLOAD_TOO_LARGE:
+        return False
+    sent = convert_to_llm(p.message for p in project(journal.tree.context_path()).messages)
+    return any(images_in(m.content) for m in sent if not isinstance(m.content, str))
 
 
 def cut_early(answer: AssistantMessage, model: Model, limits: RequestLimits) -> bool:
@@ -181,6 +196,7 @@ class Recovery:
                 self._limits(),
                 compacted=compacted,
                 may_compact=self._compaction.automatic,
+                has_images=_has_images(outcome, journal),
             )
             self._loop.end_run(outcome, will_retry=not isinstance(step, GiveUp))
             if isinstance(step, SendLess):

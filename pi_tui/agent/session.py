@@ -33,6 +33,7 @@ from pi_tui.core.errors import StorageError, UsageError
 from pi_tui.core.events import (
     Activity,
     ActivityChanged,
+    BranchSummaryEnd,
     EntryAppended,
     Event,
     LeafMoved,
@@ -184,12 +185,8 @@ class AgentSession:
         "refused": the session is for reading only or is being left, or no request of the model has
         room for the message; a notice says so.
         """
-        if self._tell_refusal():
-            return "refused"
         draft = Draft(text, tuple(images))
-        too_large = self._too_large(draft)
-        if too_large:
-            self.tell("error", too_large)
+        if self._tell_refusal(draft):
             return "refused"
         if self._worker.stopping:
             self._worker.send_after_stop(draft)
@@ -212,13 +209,10 @@ class AgentSession:
         Raises UsageError while another run is on, when the session is for reading only or is being
         left, and when no request of the model has room for the message.
         """
-        self._refuse_work()
+        draft = Draft(text, tuple(images))
+        self._refuse_work(draft)
         if self._is_working():
             raise UsageError("the agent is working; wait until it settles or use steer")
-        draft = Draft(text, tuple(images))
-        too_large = self._too_large(draft)
-        if too_large:
-            raise UsageError(too_large)
         return await asyncio.shield(self._worker.start((draft,)))
 
     def abort(self) -> bool:
@@ -244,20 +238,19 @@ class AgentSession:
         """Wait until neither the agent nor a user command runs."""
         await self._switching.wait_idle()
 
-    def _too_large(self, draft: Draft) -> str:
-        return self._parts.room.too_large(draft, self._context.limits.within(self.model))
-
     def _is_working(self) -> bool:
         return self._switching.working
 
-    def _refuse_work(self) -> None:
-        """Raise UsageError where nothing may be begun."""
+    def _refuse_work(self, draft: Draft | None = None) -> None:
+        """Raise UsageError where nothing may be begun, or the draft can never be sent."""
         refuse_read_only(self.store)
         self._gate.refuse()
+        if draft is not None:
+            self._parts.room.refuse_too_large(draft, self._context.limits.within(self.model))
 
-    def _tell_refusal(self) -> bool:
+    def _tell_refusal(self, draft: Draft | None = None) -> bool:
         try:
-            self._refuse_work()
+            self._refuse_work(draft)
         except UsageError as error:
             self.tell("error", error.text)
             return True
@@ -464,6 +457,8 @@ class AgentSession:
     def _count(self, event: Event) -> None:
         if isinstance(event, EntryAppended):
             self._held.numbers.add(event.entry)
+        elif isinstance(event, BranchSummaryEnd):
+            self._held.numbers.add_branch_summary(event)
         elif isinstance(event, LeafMoved):
             self._compaction.forget()  # what did not help on one branch may help on another
 

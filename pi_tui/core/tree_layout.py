@@ -12,11 +12,31 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Container, Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_tui.core.tree_shape import TreeShape
 
 Step: TypeAlias = Literal["blank", "line", "branch", "last"]
 """One step of the gutter before a row: nothing, a branch that goes on below, or the row's own
 connector, the last one of its siblings or not."""
+
+
+class TreeRow(Struct, frozen=True):
+    """One visible row. `hidden`: entries folded away below it. `skipped`: entries between it and
+    the row it hangs below are left out by a search. `level` counts steps of the gutter."""
+
+    number: int
+    entry_id: str
+    level: int
+    on_path: bool
+    is_leaf: bool
+    is_start: bool
+    foldable: bool
+    folded: bool
+    hidden: int
+    hit: bool
+    skipped: bool
+    hidden_branch: bool
 
 
 class TreeLayout:

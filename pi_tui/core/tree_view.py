@@ -12,11 +12,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 
-from msgspec import Struct, field
-
 from pi_tui.core.tree import SessionTree
 from pi_tui.core.tree_answers import AnswerReader
-from pi_tui.core.tree_layout import Step, TreeLayout
+from pi_tui.core.tree_layout import Step, TreeLayout, TreeRow
+from pi_tui.core.tree_memory import TreeMemory
 from pi_tui.core.tree_shape import (
     FILTERS,
     QUIET_ANSWER,
@@ -26,41 +25,6 @@ from pi_tui.core.tree_shape import (
     admits_answers,
     admitted,
 )
-
-
-class TreeMemory(Struct):
-    """What a session's navigator remembers while the program runs: its view, and what it found out.
-
-    `filter` None: the one from the settings. `quiet` says of answers whether they are quiet. The
-    rows stand beside what they were made of, so that opening again need not lay them out again.
-    """
-
-    filter: TreeFilter | None = None
-    show_hidden: bool = False
-    folded: set[str] = field(default_factory=set)
-    quiet: dict[str, bool] = field(default_factory=dict)
-    shape: TreeShape | None = None
-    shape_of: SessionTree | None = None
-    layout: TreeLayout | None = None
-    layout_of: tuple[bytes, frozenset[int]] = (b"", frozenset())
-
-
-class TreeRow(Struct, frozen=True):
-    """One visible row. `hidden`: entries folded away below it. `skipped`: entries between it and
-    the row it hangs below are left out by a search. `level` counts steps of the gutter."""
-
-    number: int
-    entry_id: str
-    level: int
-    on_path: bool
-    is_leaf: bool
-    is_start: bool
-    foldable: bool
-    folded: bool
-    hidden: int
-    hit: bool
-    skipped: bool
-    hidden_branch: bool
 
 
 class TreeView:

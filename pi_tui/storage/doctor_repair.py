@@ -11,6 +11,7 @@ from pi_tui.storage.doctor_checks import is_ancestor, opened_rings
 from pi_tui.storage.doctor_reading import SeenFile
 from pi_tui.storage.filesystem import FileSystem
 from pi_tui.storage.index import BYTE_ORDER_MARK, Header
+from pi_tui.storage.line_fields import with_fields
 from pi_tui.storage.lines import encode_line
 from pi_tui.storage.names import new_entry_id, new_session_id
 from pi_tui.storage.upgrade import old_lines
@@ -74,7 +75,7 @@ def _entries(seen: SeenFile) -> Iterator[bytes]:
             keeps_nothing = kept == line.id or not is_ancestor(kept, line, last_of)
             if keeps_nothing and kept != entry_id:
                 changed["firstKeptEntryId"] = entry_id
-        yield encode_line({**line.data, **changed}) if changed else as_read(line.raw) + b"\n"
+        yield with_fields(as_read(line.raw), changed) + b"\n"
         before = entry_id
 
 

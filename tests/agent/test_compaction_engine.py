@@ -12,7 +12,7 @@ from pi_tui.agent.compaction_plan import CompactionPreview, CompactRequest
 from pi_tui.agent.compaction_record import FAILED_TYPE
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.core.compaction.prepare import CompactionSettings
-from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
+from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM, instructions
 from pi_tui.core.entries import CompactionEntry, CustomEntry
 from pi_tui.core.errors import CompactionError, ErrorKind, ProviderError
 from pi_tui.core.events import (
@@ -610,3 +610,9 @@ async def test_the_activity_shows_it_at_once_and_ends_idle(talked):
     assert session.activity == "compacting"
     await work
     assert [e.activity for e in talked.of(ActivityChanged)] == ["compacting", "idle"]
+
+
+def test_every_heading_of_the_instructions_stands_alone():
+    text = instructions("compaction", has_previous=False)
+    at = [i for i in range(len(text)) if text.startswith("\n## ", i)]
+    assert len(at) == 6 and all(text[i - 1] == "\n" for i in at)

@@ -319,9 +319,12 @@ async def test_events_of_a_summary_in_order_and_in_json(rig):
 async def test_the_usage_of_summaries_counts(rig):
     session = await talk(rig, ("one", "1"), ("two", "2"))
     before = session.stats().usage.total_tokens
+    rig.provider.add(" ")
+    failed = await session.navigate(with_summary(entry_of(session, "1")))
+    assert failed.kind == "failed" and session.stats().usage.total_tokens == before + 15
     rig.provider.add("learnt")
     await session.navigate(with_summary(entry_of(session, "1")))
-    assert session.stats().usage.total_tokens == before + 15
+    assert session.stats().usage.total_tokens == before + 30
 
 
 # ---------------------------------------------------------------- labels

@@ -373,6 +373,17 @@ async def test_a_request_too_large_is_retried_without_images(rig):
     assert "image left out" in blocks[1].text
 
 
+async def test_a_request_too_large_without_images_is_not_made_again(rig):
+    rig.provider.add(ProviderError("Too large.", kind=ErrorKind.PAYLOAD_TOO_LARGE), "seen")
+    session = rig.session()
+    await session.prompt("only words")
+    assert len(rig.provider.requests) == 1
+    assert any("no images to leave out" in n.text for n in rig.of(Notice))
+    await session.prompt("look", [ImageContent("aGk=", "image/png")])
+    blocks = rig.provider.requests[-1].messages[-1].content
+    assert [type(b).__name__ for b in blocks] == ["TextContent", "ImageContent"]
+
+
 async def test_usage_is_priced(rig):
     rig.model = Model(
         provider="scripted", id="model", api="scripted", cost=ModelCost(input=1, output=2)

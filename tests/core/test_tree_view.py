@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from pi_tui.core.errors import StorageError
 from pi_tui.core.tree import MemorySource, SessionTree, tree_of
 from pi_tui.core.tree_layout import TreeLayout
+from pi_tui.core.tree_memory import TreeMemory
 from pi_tui.core.tree_shape import FILTERS, TreeShape
-from pi_tui.core.tree_view import TreeMemory, TreeView
+from pi_tui.core.tree_view import TreeView
 
 
 class CountingSource(MemorySource):

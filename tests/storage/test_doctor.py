@@ -314,3 +314,16 @@ def test_stray_bytes_in_the_header_and_in_a_line_that_is_changed(
 def test_a_line_that_cannot_be_read_is_garbage_and_nothing_else(session: Any, line: Line) -> None:
     path = session(line(1), b"\xff\xfe nothing\n", line(2))
     assert codes(path) == ["garbage"]
+
+
+def test_a_line_that_is_put_right_keeps_all_its_other_bytes(tmp_path: Path) -> None:
+    odd = (
+        b'{ "type": "message","id":"b","parentId": "gone" ,"timestamp":"2026-01-01T00:00:02.000Z",'
+        b'"message":{"role":"user","content":"hi","timestamp":2},"mine":[1.50,"\\ud83d"] }'
+    )
+    path = tmp_path / "odd.jsonl"
+    header = {"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/"}
+    path.write_bytes(json.dumps(header).encode() + b"\n" + odd + b"\n")
+    target = tmp_path / "repaired.jsonl"
+    write_repaired(path, target)
+    assert target.read_bytes().splitlines()[1] == odd.replace(b'"gone"', b"null")
