@@ -1,55 +1,18 @@
-"""The compaction numbers: every measured case, and the words of an error."""
+"""The compaction numbers and the words of their errors; conformance has the measured cases."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pi_tui.config.compaction import (
     compaction_settings,
-    resolve_texts,
 )
 from pi_tui.config.settings import settings_from_texts
 from pi_tui.core.compaction.prepare import CompactionSettings
 from pi_tui.core.errors import SettingsError
-
-CASES = json.loads((Path(__file__).parent / "settings_cases.json").read_text(encoding="utf-8"))
-
-
-def outcome(value: object) -> object:
-    return {"errorAt": value.key} if isinstance(value, SettingsError) else {"value": value}
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_measured_case(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
-    model = given["model"]
-    found = resolve_texts(
-        given["globalText"],
-        given["projectText"],
-        project_trusted=given["projectTrusted"],
-        model=(model["provider"], model["id"]) if model else None,
-    )
-    try:
-        found.settings()
-        resolved = "ok"
-    except SettingsError:
-        resolved = "error"
-    assert {
-        "loadErrors": list(found.unreadable),
-        "enabled": outcome(found.enabled),
-        "reserveTokens": outcome(found.reserve_tokens),
-        "keepRecentTokens": outcome(found.keep_recent_tokens),
-        "resolved": resolved,
-        "branchSummaryReserveTokens": found.branch_summary_reserve_tokens,
-    } == expected
-
-
-def test_the_cases_are_there() -> None:
-    assert len(CASES) == 34
 
 
 def loaded(user: Any, project: Any = None, *, trusted: bool = True) -> Any:
