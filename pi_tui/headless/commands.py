@@ -42,7 +42,10 @@ class HeadlessUI:
         self._notify(level, text)
 
     def show(self, title: str, text: str) -> None:
-        self._show(title, text, None)
+        if text.strip():
+            self._show(title, text, None)
+        else:
+            self.notify("info", f"{title}: there is nothing to show here")
 
     def show_facts(self, title: str, text: str, facts: JSON) -> None:
         self._show(title, text, facts)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pi_tui.headless.inputs import Prompt
     from pi_tui.launch_options import LaunchOptions
     from pi_tui.resources.themes import ThemeColours
+    from pi_tui.tui.options import StartupLine
 
 NO_MODEL = (
     "no model is set up: this is the scripted demo. Say `hi`; `connect` tells how to use a real "
@@ -207,8 +208,7 @@ def interactive(start: Start) -> int:
         keybindings=keys,
         home=environment.home_of_cwd,
         startup=(
-            *(StartupLine(line) for line in _welcome(start, prepared)),
-            *((StartupLine(NO_MODEL, kind="model"),) if prepared.choice.is_fallback else ()),
+            *_welcome(start, prepared),
             *(StartupLine(text, "warning") for text in warnings if text and not resumed),
         ),
         double_escape=settings.double_escape_action,
@@ -258,16 +258,20 @@ async def _offer_local_model(start: Start, session: AgentSession, ui: CommandUI)
         ui.notify("info", f"model: {session.model.full_name} (found on this machine)")
 
 
-def _welcome(start: Start, prepared: Prepared) -> list[str]:
+def _welcome(start: Start, prepared: Prepared) -> list[StartupLine]:
     from pi_tui import __version__
+    from pi_tui.tui.options import StartupLine
 
     quiet = start.loaded.settings.quiet_startup
     lines = []
     if quiet is not True:
-        lines.append(f"pi-tui {__version__} · /help lists the commands, /hotkeys the keys")
+        text = f"pi-tui {__version__} · /help lists the commands, /hotkeys the keys"
+        lines.append(StartupLine(text))
     if prepared.context_files and not quiet:
         shown = [start.environment.shorten_home(file.path) for file in prepared.context_files]
-        lines.append(f"instructions: {', '.join(shown)}")
+        lines.append(StartupLine(f"instructions: {', '.join(shown)}"))
+    if prepared.choice.is_fallback:
+        lines.append(StartupLine(NO_MODEL, kind="model"))  # until one is found or chosen
     return lines
 
 

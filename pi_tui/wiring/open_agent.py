@@ -13,8 +13,14 @@ from pi_tui.agent.bus import Listener
 from pi_tui.agent.compaction_plan import CompactionOutcome, CompactRequest
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
 from pi_tui.agent.session import AgentSession
-from pi_tui.core.errors import PiTuiError
-from pi_tui.core.messages import JSON, AssistantMessage, ImageContent
+from pi_tui.core.errors import PiTuiError, UsageError
+from pi_tui.core.messages import (
+    JSON,
+    THINKING_LEVELS,
+    AssistantMessage,
+    ImageContent,
+    ThinkingLevel,
+)
 from pi_tui.launch_options import plain_options
 from pi_tui.wiring.agent import prepare, refuse_wrong_arguments
 from pi_tui.wiring.sessions import Sessions
@@ -98,7 +104,7 @@ async def open_agent(
     session: str | None = None,
     *,
     model: str | None = None,
-    thinking: str | None = None,
+    thinking: ThinkingLevel | None = None,
     tools: str | None = None,
     name: str | None = None,
     session_dir: str | None = None,
@@ -119,6 +125,8 @@ async def open_agent(
     Raises UsageError, ModelError, SettingsError or StorageError when it cannot be opened. Who sets
     no model and has none set up gets the scripted demo, as in the program.
     """
+    if thinking is not None and thinking not in THINKING_LEVELS:
+        raise UsageError(f"{thinking!r} is none of {', '.join(THINKING_LEVELS)}")
     start = read_start(
         plain_options(
             session=session,

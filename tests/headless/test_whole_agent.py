@@ -14,11 +14,14 @@ import pytest
 from clock_and_ids import FakeClock, SequentialIds
 
 from pi_tui.agent.session import AgentSession, AgentSettings, AgentWorld
+from pi_tui.commands.builtin import builtin_registry
+from pi_tui.commands.registry import Command, CommandCall, CommandRegistry
 from pi_tui.core.entries import SessionHeader, header_to_data, iso_timestamp
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.models import Model
 from pi_tui.core.protocols import OpenedSession, Provider
 from pi_tui.core.tokens import CharsEstimator
+from pi_tui.headless.commands import HeadlessCommands
 from pi_tui.headless.inputs import Prompt
 from pi_tui.headless.json_mode import run_json
 from pi_tui.headless.print_mode import run_print
@@ -133,3 +136,72 @@ async def test_a_signal_kills_the_tool_and_leaves_the_session_whole(
     roles = [head.role for head in reopened.heads if head.role]
     assert roles == ["system", "user", "assistant", "toolResult"]
     reopened.store.close()
+
+
+# ---------------------------------------------------------------- commands
+
+
+async def run_command(session: AgentSession, run: Any, line: str) -> tuple[int, str, str]:
+    """Give a command line as the prompt; exit code and both streams."""
+    registry = builtin_registry()
+    out, err = io.StringIO(), io.StringIO()
+    code = await run(
+        session, [Prompt(line)], out, err, lambda ui: HeadlessCommands(registry, session, ui)
+    )
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("run", [run_print, run_json])
+async def test_a_compaction_that_failed_is_a_failed_command(agent: Make, run: Any) -> None:
+    session = agent("a long answer " * 50, "another answer " * 50, "", "")
+    await session.prompt("one")
+    await session.prompt("two")
+    code, _, err = await run_command(session, run, "/compact --keep 1")
+    await session.close()
+    assert code == 1
+    assert "error: compaction failed: " in err and "Nothing was changed." in err
+
+
+@pytest.mark.parametrize("run", [run_print, run_json])
+async def test_a_compaction_tells_what_it_did_in_one_line(agent: Make, run: Any) -> None:
+    session = agent("a long answer " * 50, "another answer " * 50, *["what was said " * 10] * 2)
+    await session.prompt("one")
+    await session.prompt("two")
+    code, _, err = await run_command(session, run, "/compact --keep 1")
+    await session.close()
+    assert code == 0
+    assert err.startswith("pi-tui: compacted: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("run", [run_print, run_json])
+async def test_a_question_is_a_failed_command(agent: Make, run: Any) -> None:
+    session = agent()
+    code, out, err = await run_command(session, run, "/model")
+    await session.close()
+    assert code == 1
+    assert SCRIPTED_MODEL.full_name in out
+    assert "Nobody can be asked here, so nothing was changed." in err
+
+
+async def test_an_error_somebody_else_tells_of_makes_the_command_fail(agent: Make) -> None:
+    session = agent()
+    registry = CommandRegistry()
+
+    async def lose(call: CommandCall) -> None:
+        call.session.tell("error", "the disk is full")
+
+    registry.add(Command("lose", "", lose))
+    out, err = io.StringIO(), io.StringIO()
+    prompts = [Prompt("/lose")]
+    code = await run_print(
+        session, prompts, out, err, lambda ui: HeadlessCommands(registry, session, ui)
+    )
+    await session.close()
+    assert (code, out.getvalue(), err.getvalue()) == (1, "", "pi-tui: error: the disk is full\n")
+
+
+async def test_nothing_to_show_is_said(agent: Make) -> None:
+    session = agent()
+    code, out, err = await run_command(session, run_print, "/hotkeys")
+    await session.close()
+    assert (code, out) == (0, "") and "nothing to show here" in err

@@ -91,3 +91,44 @@ def test_another_directory_is_refused_in_words(desk: Any, tmp_path: Path) -> Non
         Sessions(desk.start("--session", "abc")).open(str(path))
     with pytest.raises(SessionNotFoundError, match="No session belongs to"):
         Sessions(desk.start("--continue")).asked_for()
+
+
+# ---------------------------------------------------------------- where it cannot be written
+
+
+@pytest.fixture
+def rescued(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where sessions go that their own place does not take."""
+    directory = tmp_path / "rescued"
+    monkeypatch.setattr("pi_tui.wiring.start._rescue_directory", lambda: str(directory))
+    return directory
+
+
+@pytest.mark.parametrize("mode", ["text", "json"])
+def test_a_run_that_could_not_be_saved_says_where_it_went_and_fails(
+    run: Callable[..., int],
+    desk: Any,
+    tmp_path: Path,
+    rescued: Path,
+    capsys: pytest.CaptureFixture[str],
+    mode: str,
+) -> None:
+    path = stored(tmp_path / "s.jsonl", str(tmp_path / "project"))
+    before = path.read_bytes()
+    Path(f"{path}.lock").mkdir()
+    assert run("--mode", mode, "--session", str(path), "/name kept") == 1
+    (copy,) = rescued.glob("*.jsonl")
+    said = capsys.readouterr().err
+    assert f"The whole session was saved to {copy} instead" in said
+    assert "do not quit" not in said and "will be written as soon" not in said
+    assert path.read_bytes() == before
+    assert b"kept" in copy.read_bytes() and copy.read_bytes().startswith(before)
+
+
+def test_a_run_that_could_be_saved_is_fine(
+    run: Callable[..., int], desk: Any, tmp_path: Path, rescued: Path
+) -> None:
+    path = stored(tmp_path / "s.jsonl", str(tmp_path / "project"))
+    assert run("-p", "--session", str(path), "/name kept") == 0
+    assert b"kept" in path.read_bytes()
+    assert not rescued.exists()

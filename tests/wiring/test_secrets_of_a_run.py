@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from pi_tui.cli import parse_arguments
 from pi_tui.core.entries import MessageEntry
 from pi_tui.core.errors import ModelError, UsageError
 from pi_tui.core.messages import BashExecutionMessage
 from pi_tui.core.session_library import snapshot_of
 from pi_tui.export.exporter import FileExporter
 from pi_tui.tui.crash import crash_report
+from pi_tui.wiring import front_ends, launch
 from pi_tui.wiring.front_ends import list_models
 
 LITERAL = "literal-key-of-mine-without-a-shape-77"
@@ -176,3 +178,22 @@ def test_help_says_who_can_see_the_key(desk: Any, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         desk.start("--help")
     assert "list of processes" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_crash_without_a_screen_shows_no_key(
+    desk: Any,
+    models_file: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    desk.write("models.json", models_file(apiKey="correct horse 4711"))
+
+    def broken(start: Any) -> int:
+        raise RuntimeError("over correct horse 4711 and sk-abcdefghijklmnopqrstuvwx0123")
+
+    monkeypatch.setattr(front_ends, "list_models", broken)
+    argv = ("--list-models",)
+    assert launch(parse_arguments(argv, stdin_is_terminal=True, stdout_is_terminal=True)) == 1
+    told = capsys.readouterr().err
+    assert "RuntimeError: over <hidden> and <hidden>" in told
+    assert "internal error" in told

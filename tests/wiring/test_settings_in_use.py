@@ -178,13 +178,14 @@ def test_a_quiet_start(desk: Any, models_file: Any, value: object, lines: tuple[
     desk.write("models.json", models_file())
     desk.write("settings.json", {"quietStartup": value})
     Path("AGENTS.md").write_text("Be kind.")
-    welcome = _welcome(desk.start(), desk.prepare("--no-session"))
+    welcome = [line.text for line in _welcome(desk.start(), desk.prepare("--no-session"))]
     assert [line.split()[0].rstrip(":") for line in welcome] == list(lines)
 
 
 def test_a_quiet_start_still_says_that_it_is_a_demo(desk: Any) -> None:
     desk.write("settings.json", {"quietStartup": True})
-    assert "demo" in "".join(_welcome(desk.start(), desk.prepare("--no-session")))
+    lines = _welcome(desk.start(), desk.prepare("--no-session"))
+    assert [("demo" in line.text, line.kind) for line in lines] == [(True, "model")]
 
 
 def test_enabled_models_are_the_ones_to_choose_from(desk: Any, models_file: Any) -> None:

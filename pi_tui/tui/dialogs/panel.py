@@ -62,6 +62,16 @@ class Panel(Widget, Generic[T], can_focus=False):
         """The keys, for the lower rule."""
         return ""
 
+    @property
+    def heading(self) -> str:
+        """What stands in the upper rule."""
+        return self.title
+
+    @property
+    def most_rows(self) -> int:
+        """How many body lines it may take: with the rules a bit more than half of the terminal."""
+        return max(3, self._available_rows * 3 // 5 - 2)
+
     # ------------------------------------------------------------ common
 
     def finish(self, value: T | None) -> None:
@@ -75,14 +85,13 @@ class Panel(Widget, Generic[T], can_focus=False):
         return self._body_rows
 
     def set_available_rows(self, rows: int) -> None:
-        """The height of the terminal; a panel takes a bit more than half of it at most."""
+        """The height of the terminal; see `most_rows`."""
         self._available_rows = rows
         self.fit()
 
     def fit(self) -> None:
         """Take the height the content needs, within bounds."""
-        limit = max(3, self._available_rows * 3 // 5 - 2)
-        self._body_rows = max(1, min(self.wanted_rows(), limit))
+        self._body_rows = max(1, min(self.wanted_rows(), self.most_rows))
         self.styles.height = self._body_rows + 2
         self.refresh()
 
@@ -93,7 +102,7 @@ class Panel(Widget, Generic[T], can_focus=False):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y == 0:
-            return self._rule(clip(self.title, width - RULE_CELLS), width, "accent")
+            return self._rule(clip(self.heading, width - RULE_CELLS), width, "accent")
         if y == self._body_rows + 1:
             return self._rule(fitting_hint(self.hint, width - RULE_CELLS), width, "dim")
         return self.body_line(y - 1, width).adjust_cell_length(width)

@@ -1,8 +1,13 @@
-"""A list to choose from, narrowed by typing."""
+"""A list to choose from, narrowed by typing. A title too long for the rule stands above the list.
+
+Where there is little room, the lines around the list go first: the reason for a question matters
+more. What still does not fit can be scrolled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,13 +16,31 @@ from textual.strip import Strip
 
 from pi_tui.commands.ui import Choice
 from pi_tui.core.sanitise import sanitise_line
-from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.dialogs.panel import RULE_CELLS, Panel
+from pi_tui.tui.editor.layout import EditorLayout
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.transcript.wrap import clip
 
 BESIDE_LABEL_CELLS = 6
 """What a row needs beside label and detail: the mark before, the tick, the gap."""
+
+
+QUESTION_INDENT_CELLS = 2
+AROUND_PANEL_ROWS = 5
+"""What a question leaves of the terminal: its own rules, the footer, a line of the transcript."""
+LEAST_LIST_ROWS = 2
+SHORT_LIST_ROWS = 6
+"""A list up to this long is seen at a glance, and does without the line to search in."""
+
+
+class _Parts(NamedTuple):
+    """How many body lines each part gets, from above."""
+
+    question: int
+    search: int
+    listed: int
+    position: int
 
 
 class Picker(Panel[str]):
@@ -40,18 +63,62 @@ class Picker(Panel[str]):
         self._label_cells = _widest(self._shown)
         self._at = next((n for n, c in enumerate(choices) if c.value == current), 0)
         self._top = 0
+        self._layout_of = EditorLayout(lambda character: None)
+        self._question: list[str] = []
+        self._question_for = -1
+        self._question_top = 0
 
     @property
     def hint(self) -> str:
         confirm = self.keys.label("tui.select.confirm")
         cancel = self.keys.label("tui.select.cancel")
+        if self._is_cut:
+            on = self.keys.label("tui.select.pageDown")
+            return f"{cancel} cancels · {on} reads on · {confirm} chooses"
         if self._query:
             return f"{cancel} clears the search · {confirm} chooses"
         return f"{cancel} cancels · {confirm} chooses · type to search"
 
     def wanted_rows(self) -> int:
         # As high as the whole list, so that the screen does not jump while typing.
-        return len(self._choices) + 2
+        return len(self._question_rows()) + len(self._choices) + 2
+
+    @property
+    def heading(self) -> str:
+        return "" if self._question_rows() else self.title
+
+    @property
+    def most_rows(self) -> int:
+        if not self._question_rows():
+            return super().most_rows
+        short = len(self._question_rows()) + min(len(self._choices), SHORT_LIST_ROWS) + 2
+        return max(super().most_rows, min(short, self._available_rows - AROUND_PANEL_ROWS))
+
+    def _question_rows(self) -> list[str]:
+        """The title as lines of the body, where the rule has no room for it; else none."""
+        width = self.size.width or self.app.size.width
+        if width != self._question_for:
+            self._question_for, self._question_top = width, 0
+            self._question = []
+            if cell_len(self.title) > width - RULE_CELLS:
+                rows = self._layout_of.rows(self.title, max(1, width - 2 * QUESTION_INDENT_CELLS))
+                self._question = ["".join(cell.shown for cell in row.cells) for row in rows]
+        return self._question
+
+    @property
+    def _parts(self) -> _Parts:
+        rows, question, wanted = self.body_rows, len(self._question_rows()), len(self._choices)
+        if not question:
+            return _Parts(0, 1, max(1, rows - 2), 1)
+        spare = rows - question - wanted
+        search = int(bool(self._query) or spare >= 2 or wanted > SHORT_LIST_ROWS)
+        position = int(spare - search >= 1)
+        listed = max(min(wanted, LEAST_LIST_ROWS), min(wanted, rows - question - search - position))
+        return _Parts(max(0, rows - search - listed - position), search, listed, position)
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._parts.question < len(self._question_rows())
 
     # ------------------------------------------------------------ keys
 
@@ -70,9 +137,9 @@ class Picker(Panel[str]):
         elif keys.means(name, "tui.select.down"):
             self._move(1, wrap=True)
         elif keys.means(name, "tui.select.pageUp"):
-            self._move(-self._list_rows)
+            self._page(-1)
         elif keys.means(name, "tui.select.pageDown"):
-            self._move(self._list_rows)
+            self._page(1)
         elif keys.means(name, "tui.editor.deleteCharBackward"):
             self._search(self._query[:-1])
         elif keys.means(name, "tui.editor.deleteToLineStart"):
@@ -109,15 +176,28 @@ class Picker(Panel[str]):
             self._at = at % count if wrap else min(max(0, at), count - 1)
             self.refresh()
 
-    # ------------------------------------------------------------ drawing
+    def _page(self, step: int) -> None:
+        """Go on by a page: in the question while it is cut, else in the list."""
+        parts = self._parts
+        if not self._is_cut:
+            self._move(step * parts.listed)
+            return
+        last = len(self._question_rows()) - parts.question
+        self._question_top = min(max(0, self._question_top + step * parts.question), last)
+        self.refresh()
 
-    @property
-    def _list_rows(self) -> int:
-        return max(1, self.body_rows - 2)
+    # ------------------------------------------------------------ drawing
 
     def body_line(self, y: int, width: int) -> Strip:
         ink = self.palette.ink
-        if y == 0:
+        parts = self._parts
+        if y < parts.question:
+            question = self._question_rows()
+            top = min(self._question_top, len(question) - parts.question)
+            text = question[top + y]
+            return Strip([Segment(" " * QUESTION_INDENT_CELLS + text, ink("accent"))])
+        y -= parts.question
+        if y == 0 and parts.search:
             return Strip(
                 [
                     Segment("  > ", ink("muted")),
@@ -125,26 +205,42 @@ class Picker(Panel[str]):
                     Segment(" ", Style(reverse=True)),
                 ]
             )
-        if y == self.body_rows - 1:
-            at = self._at + 1 if self._shown else 0
-            return Strip([Segment(f"  ({at}/{len(self._shown)})", ink("dim"))])
-        rows = self._list_rows
+        y -= parts.search
+        rows = parts.listed
+        if y >= rows:
+            return self._position_line(width) if parts.position else Strip([])
         self._top = min(self._top, self._at)
         self._top = max(0, self._at - rows + 1, min(self._top, len(self._shown) - rows))
-        number = self._top + y - 1
+        number = self._top + y
         if number >= len(self._shown):
-            text = "  nothing fits" if not self._shown and y == 1 else ""
+            text = "  nothing fits" if not self._shown and y == 0 else ""
             return Strip([Segment(text, ink("dim"))])
         return self._row(number, width)
+
+    def _position_line(self, width: int) -> Strip:
+        """Which row is chosen, and the rest of what is said about it where its row is too short."""
+        at = self._at + 1 if self._shown else 0
+        text = f"  ({at}/{len(self._shown)})"
+        if self._shown:
+            detail = sanitise_line(self._shown[self._at].detail)
+            if cell_len(detail) > self._detail_room(width):
+                text += f"  {detail}"
+        return Strip([Segment(clip(text, width), self.palette.ink("dim"))])
+
+    def _label_column(self, width: int) -> int:
+        return min(self._label_cells, width * 2 // 3)
+
+    def _detail_room(self, width: int) -> int:
+        return width - self._label_column(width) - BESIDE_LABEL_CELLS
 
     def _row(self, number: int, width: int) -> Strip:
         ink = self.palette.ink
         choice = self._shown[number]
         chosen = number == self._at
-        column = min(self._label_cells, width * 2 // 3)
+        column = self._label_column(width)
         label = clip(sanitise_line(choice.label), column)
         name = ink("accent") if chosen else ink("text")
-        room = width - column - BESIDE_LABEL_CELLS
+        room = self._detail_room(width)
         mark = " ✓" if choice.value == self._current else "  "
         left = Strip([Segment("› " if chosen else "  ", name), Segment(label, name)])
         return Strip.join(
