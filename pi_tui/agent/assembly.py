@@ -52,12 +52,22 @@ def default_compaction(model: Model) -> CompactionSettings:
     return CompactionSettings()
 
 
+class SummaryPreferences(Struct, frozen=True):
+    """`model`: the `provider/model` that writes summaries, else that of the session does.
+
+    The `branch_…` values are those of `branchSummary`; `branch_skip_prompt` is for front ends.
+    """
+
+    model: str | None = None
+    branch_reserve_tokens: int = 16_384
+    branch_skip_prompt: bool = False
+
+
 class AgentSettings(Struct, frozen=True):
     """What a session needs of the settings.
 
-    `compaction` resolves the numbers of a model and raises SettingsError for wrong values;
-    `summary_model` is the `provider/model` of the setting `compaction.model`. The `branch_…`
-    values are those of `branchSummary`; `branch_skip_prompt` is for front ends.
+    `compaction` resolves the numbers of a model and raises SettingsError for wrong values. It and
+    `summaries` are asked anew every time, so that a changed setting holds at once.
     """
 
     model: Model
@@ -66,9 +76,7 @@ class AgentSettings(Struct, frozen=True):
     follow_up_mode: DeliveryMode = "one-at-a-time"
     retry: RetryPolicy = RetryPolicy()
     compaction: Callable[[Model], CompactionSettings] = default_compaction
-    summary_model: str | None = None
-    branch_summary_reserve_tokens: int = 16_384
-    branch_skip_prompt: bool = False
+    summaries: Callable[[], SummaryPreferences] = SummaryPreferences
 
 
 class SessionFactory(Protocol):
@@ -184,8 +192,9 @@ def assemble(world: AgentWorld, state: SessionState) -> SessionParts:
 def _asker(world: AgentWorld, state: SessionState, source: Source, session_id: str) -> SummaryAsker:
     """Who makes summaries now: the session's model, or that of the setting."""
     model, level = state.run.model, state.run.thinking_level
-    if state.settings.summary_model is not None:
-        choice = world.models.resolve(state.settings.summary_model)
+    wanted = state.settings.summaries().model
+    if wanted is not None:
+        choice = world.models.resolve(wanted)
         model, level = choice.model, choice.thinking_level or level
     model = state.context.limits.within(model)
     return SummaryAsker(model, level, session_id, source, policy=state.settings.retry)
@@ -201,7 +210,7 @@ def _branch_summaries(
         clock=world.clock,
         # Another routing id than the session's: these requests share no prefix with it.
         asker=lambda: _asker(world, state, "branchSummary", world.ids.session_id()),
-        reserve_tokens=state.settings.branch_summary_reserve_tokens,
+        reserve_tokens=lambda: state.settings.summaries().branch_reserve_tokens,
     )
 
 

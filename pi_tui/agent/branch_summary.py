@@ -100,7 +100,7 @@ class BranchSummariser:
         estimator: TokenEstimator,
         clock: Clock,
         asker: Callable[[], SummaryAsker],
-        reserve_tokens: int,
+        reserve_tokens: Callable[[], int],
     ) -> None:
         self._bus = bus
         self._summariser = summariser
@@ -123,7 +123,7 @@ class BranchSummariser:
         self, branch: LeftBranch, store: SessionStore, window_tokens: int
     ) -> BranchPreparation:
         """Choose what a summary is made from, newest first, in a thread. Raises StorageError."""
-        budget = budget_tokens(window_tokens, self._reserve_tokens)
+        budget = budget_tokens(window_tokens, self._reserve_tokens())
 
         def count(lent: LentEstimator) -> BranchPreparation:
             return prepare_branch_entries(_loaded(branch.entry_ids, store, lent), budget, lent)
@@ -134,7 +134,7 @@ class BranchSummariser:
         """Say how large a branch is, in a thread. Raises StorageError."""
         budget: int | None = None
         try:
-            budget = budget_tokens(self._asker().model.context_window, self._reserve_tokens)
+            budget = budget_tokens(self._asker().model.context_window, self._reserve_tokens())
         except ModelError:
             pass  # a summary would fail and say why
 

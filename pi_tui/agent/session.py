@@ -89,7 +89,7 @@ class AgentSession:
         self._compaction = self._parts.compaction
         self._worker = self._parts.worker
         self._navigator = self._parts.navigator
-        self._branch_skip_prompt = settings.branch_skip_prompt
+        self._summaries = settings.summaries
         self._switching = Switching(
             world=world,
             bus=self._bus,
@@ -327,7 +327,7 @@ class AgentSession:
     @property
     def branch_skip_prompt(self) -> bool:
         """The setting `branchSummary.skipPrompt`: go without asking about a summary."""
-        return self._branch_skip_prompt
+        return self._summaries().branch_skip_prompt
 
     @property
     def branches(self) -> BranchTools:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -33,12 +32,13 @@ from pi_tui.resources.context_files import (
     resolve_prompt_argument,
 )
 from pi_tui.resources.system_prompt import PromptPlace, build_system_prompt
-from pi_tui.tools.builtin import ALL_TOOLS, builtin_tools
+from pi_tui.tools.builtin import builtin_tools
 from pi_tui.tools.local_shell import LocalShell
 from pi_tui.tools.options import ToolOptions
 from pi_tui.tools.runner import ProcessRunner
 from pi_tui.wiring.given_key import use_given_key
 from pi_tui.wiring.secrecy import variables_for_commands
+from pi_tui.wiring.tool_choice import start_tools, unknown_tool_notice
 
 if TYPE_CHECKING:
     from pi_tui.core.protocols import TokenEstimator
@@ -145,9 +145,7 @@ def _agent_settings(start: Start, choice: ModelStart) -> AgentSettings:
             max_delay_ms=retry.max_agent_delay_ms,
         ),
         compaction=start.live.compaction,
-        summary_model=settings.compaction.model,
-        branch_summary_reserve_tokens=settings.branch_summary.reserve_tokens,
-        branch_skip_prompt=settings.branch_summary.skip_prompt,
+        summaries=start.live.summaries,
     )
 
 
@@ -184,7 +182,7 @@ def refuse_wrong_arguments(start: Start) -> None:
     if start.options.model is not None:
         use_given_key(start)
         start_model(start.models, reference=start.options.model)
-    _tool_names(start)
+    start_tools(start.loaded.settings.default_tools, start.options.tools)
     for text in (start.options.system_prompt, *start.options.append_system_prompt):
         _prompt_text(start, text)
     _compaction_log(start, lambda text: None)
@@ -218,7 +216,8 @@ def prepare(
     )
     runner = ProcessRunner(tool_options)
     built = builtin_tools(tool_options, runner)
-    tools = tuple(built[name] for name in _tool_names(start))
+    chosen = start_tools(settings.default_tools, start.options.tools)
+    tools = tuple(built[name] for name in chosen.names)
     context = load_context_files(environment.directories.config, environment.cwd)
     prompt = load_prompt_files(environment.directories.config)
     system = _prompt_text(start, start.options.system_prompt)
@@ -264,10 +263,12 @@ def prepare(
         session.subscribe(log)
     if start.options.name:
         session.set_name(start.options.name)
+    tools_file = start.loaded.file_of(("defaultTools",))
     notices = [
         *(settings_notice(problem) for problem in start.loaded.problems),
         *(settings_notice(problem) for problem in start.models.problems),
         *unused_settings(start.loaded),
+        *(unknown_tool_notice(tools_file, name) for name in chosen.unknown),
         *opened.notices,
         choice.notice,
         *context.notices,
@@ -288,30 +289,3 @@ def _prompt_text(start: Start, argument: str | None) -> str | None:
         return resolve_prompt_argument(argument, start.environment.cwd)
     except OSError as error:
         raise UsageError(f"the file {argument} cannot be read: {error.strerror}") from error
-
-
-def _tool_names(start: Start) -> tuple[str, ...]:
-    """The tools of `--tools` or the setting: plain names replace, `+x` and `-x` adjust.
-
-    Raises UsageError for a name there is no tool of.
-    """
-    names = list(start.loaded.settings.default_tools)
-    if start.options.tools is not None:
-        asked = [name.strip() for name in start.options.tools.split(",") if name.strip()]
-        plain = [name for name in asked if name[0] not in "+-"]
-        names = plain if plain or not asked else names
-        for change in (name for name in asked if name[0] in "+-"):
-            if change[0] == "+" and change[1:] not in names:
-                names.append(change[1:])
-            elif change[0] == "-":
-                names = [name for name in names if name != change[1:]]
-    if "*" in names:
-        names = list(ALL_TOOLS)
-    for name in names:
-        if name not in ALL_TOOLS:
-            near = difflib.get_close_matches(name, ALL_TOOLS, n=1)
-            guess = f"Did you mean {near[0]}? " if near else ""
-            raise UsageError(
-                f"there is no tool called {name!r}", hint=f"{guess}Tools: {', '.join(ALL_TOOLS)}."
-            )
-    return tuple(dict.fromkeys(names))

@@ -1,6 +1,7 @@
 """The settings of a run, read again when their file changes, for what is decided anew each time.
 
-Whether to compact is looked up before every request, so a change holds from the next one on. What
+Whether to compact is looked up before every request and what a summary is made with before every
+summary, so a change holds from the next one on. What
 else stands in the file holds from the next start. A check costs one stat of a local file, as
 appending to the session does; the file is read only when that shows a change.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pi_tui.agent.assembly import SummaryPreferences
 from pi_tui.config.compaction import compaction_settings
 from pi_tui.config.paths import Environment
 from pi_tui.config.settings import LoadedSettings, load_settings
@@ -34,6 +36,16 @@ class LiveSettings:
         """The present numbers for a model. Raises SettingsError when one that counts is wrong."""
         self.refresh()
         return compaction_settings(self.loaded, model.provider, model.id)
+
+    def summaries(self) -> SummaryPreferences:
+        """What is set now about who writes summaries, and about those of branches."""
+        self.refresh()
+        settings = self.loaded.settings
+        return SummaryPreferences(
+            model=settings.compaction.model,
+            branch_reserve_tokens=settings.branch_summary.reserve_tokens,
+            branch_skip_prompt=settings.branch_summary.skip_prompt,
+        )
 
     def refresh(self) -> None:
         """Read the file again if it changed; one that cannot be read leaves everything as it is."""

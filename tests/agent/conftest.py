@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 import pytest
 from clock_and_ids import FakeClock, SequentialIds
 
-from pi_tui.agent.assembly import AgentSettings, AgentWorld, default_compaction
+from pi_tui.agent.assembly import (
+    AgentSettings,
+    AgentWorld,
+    SummaryPreferences,
+    default_compaction,
+)
 from pi_tui.agent.queues import DeliveryMode
 from pi_tui.agent.retry_policy import RetryPolicy
 from pi_tui.agent.session import AgentSession
@@ -205,7 +210,7 @@ class Rig:
             retry=self.retry,
             steering_mode=self.steering_mode,
             compaction=self.compaction,
-            summary_model=self.summary_model,
+            summaries=lambda: SummaryPreferences(model=self.summary_model),
         )
         if opened is None:
             heads = tuple(head_of(entry) for entry in self.store.entries)

@@ -95,3 +95,14 @@ async def test_automatic_compaction_is_off_until_the_setting_is_mended(
     desk.write("settings.json", {"compaction": {"reserveTokens": room - 60, "keepRecentTokens": 1}})
     await session.prompt("three")
     assert [event for event in events if isinstance(event, CompactionStart)]
+
+
+def test_who_writes_summaries_is_asked_before_each(desk: Any) -> None:
+    start = desk.start()
+    assert start.live.summaries().model is None
+    desk.write(
+        "settings.json",
+        {"compaction": {"model": "a/b"}, "branchSummary": {"skipPrompt": True, "reserveTokens": 9}},
+    )
+    found = start.live.summaries()
+    assert (found.model, found.branch_reserve_tokens, found.branch_skip_prompt) == ("a/b", 9, True)
