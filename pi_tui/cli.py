@@ -7,9 +7,7 @@ Nothing but the standard library is imported before the arguments are known, so 
 from __future__ import annotations
 
 import argparse
-import difflib
 import gc
-import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, get_args
@@ -150,6 +148,9 @@ def parse_arguments(
 
 
 def _unknown_option(word: str, parser: argparse.ArgumentParser) -> str:
+    import difflib  # only who mistypes needs these
+    import re
+
     name = word.partition("=")[0]
     known = re.findall(r"(?<![\w-])--?[a-z][\w-]*", parser.format_help())
     near = difflib.get_close_matches(name, dict.fromkeys(known), n=2, cutoff=0.75)

@@ -70,9 +70,9 @@ def plain_options(**given: object) -> LaunchOptions:
 
     Names are those of `LaunchOptions`; nothing is checked.
     """
-    unset = dict.fromkeys(
-        ("model", "thinking", "api_key", "session", "session_dir", "debug_log", "name", "tools"),
+    unset: dict[str, object] = dict.fromkeys(
+        ("model", "thinking", "api_key", "session", "session_dir", "debug_log", "name", "tools")
     )
-    switches = dict.fromkeys(("continue_latest", "resume", "no_session", "no_tools"), False)
-    others = {"words": [], "system_prompt": None, "append_system_prompt": [], "list_models": None}
-    return LaunchOptions(argparse.Namespace(**{**unset, **switches, **others, **given}), "text")
+    unset |= dict.fromkeys(("continue_latest", "resume", "no_session", "no_tools"), False)
+    unset |= {"system_prompt": None, "append_system_prompt": [], "list_models": None, "words": []}
+    return LaunchOptions(argparse.Namespace(**{**unset, **given}), "text")

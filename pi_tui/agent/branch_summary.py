@@ -27,9 +27,11 @@ from pi_tui.core.entries import Entry
 from pi_tui.core.errors import CompactionError, ModelError
 from pi_tui.core.events import BranchSummaryProgress
 from pi_tui.core.messages import JSON, BranchSummaryMessage, Usage
+from pi_tui.core.navigation import is_said
 from pi_tui.core.protocols import Clock, SessionStore, TokenEstimator
 from pi_tui.core.tokens import compact_json, sent_tokens
 from pi_tui.core.tree import SessionTree
+from pi_tui.core.tree_answers import is_quiet
 
 BRANCH_WAY_OUT = (
     "Nothing was changed and you are where you were. Try again, go there without a summary, or "
@@ -46,10 +48,14 @@ class LeftBranch(Struct, frozen=True):
 
 
 class BranchMeasure(Struct, frozen=True):
-    """A branch prepared as a whole, and how many of its oldest messages do not fit a summary."""
+    """A branch prepared as a whole, and how many of its oldest messages do not fit a summary.
+
+    `seen_entries`: how many of its entries people see in the tree.
+    """
 
     everything: BranchPreparation
     left_out_messages: int
+    seen_entries: int
 
 
 class SummaryWish(Struct, frozen=True):
@@ -141,10 +147,12 @@ class BranchSummariser:
         def count(lent: LentEstimator) -> BranchMeasure:
             entries = _loaded(branch.entry_ids, store, lent)
             everything = prepare_branch_entries(entries, 0, lent)
+            seen = sum(is_said(entry.type) and not is_quiet(entry) for entry in entries)
             if budget is None or everything.total_tokens <= budget:
-                return BranchMeasure(everything, 0)
+                return BranchMeasure(everything, 0, seen)
             fitting = prepare_branch_entries(entries, budget, lent)  # each message counted once
-            return BranchMeasure(everything, len(everything.messages) - len(fitting.messages))
+            left_out = len(everything.messages) - len(fitting.messages)
+            return BranchMeasure(everything, left_out, seen)
 
         return await count_in_thread(self._estimator, count)
 

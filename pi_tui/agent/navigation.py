@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pi_tui.agent.branch_summary import SummaryWish
 from pi_tui.agent.journal import Journal
@@ -18,7 +18,7 @@ from pi_tui.agent.signals import AbortSignal
 from pi_tui.agent.summariser import SummaryTally
 from pi_tui.core.entries import BranchSummaryEntry
 from pi_tui.core.messages import JSON, ImageContent
-from pi_tui.core.navigation import Navigation, plan_navigation
+from pi_tui.core.navigation import Navigation, plan_navigation, stands_at
 
 OutcomeKind: TypeAlias = Literal["moved", "already-there", "cancelled", "failed"]
 
@@ -42,7 +42,8 @@ class NavigationOutcome(Struct, frozen=True):
 
     `new_leaf_id` is the leaf now, whatever the kind. `editor_text` is the text of a user message
     that was chosen, None when the editor is to be left alone, `editor_images` are its images; a
-    draft that is there always wins.
+    draft that is there always wins. Both are there as well when the message was the next one here
+    and nothing had to move ("already-there").
     `taken_back`: messages that waited for the turn that was stopped, with their images; they go
     back to the editor.
     """
@@ -60,7 +61,8 @@ class NavigationOutcome(Struct, frozen=True):
 class NavigationPreview(Struct, frozen=True):
     """What would be left behind by a move; nothing was sent or changed.
 
-    `entries` lie after the common ancestor; `estimated_tokens` are those of all their messages
+    `entries` are those after the common ancestor that people see in the tree; labels, pins and
+    answers with nothing but calls are not. `estimated_tokens` are those of all their messages
     that a summary would be made from, `left_out_messages` the oldest of these that do not fit.
     `summarizable` False: there is nothing to summarise, so nobody need be asked.
     """
@@ -97,11 +99,22 @@ class Move:
         self._started_s = journal.clock.monotonic_s()
 
     def goal(self) -> Navigation:
-        """Where the target leads."""
-        marked = self.target_id != self.request.target_id
-        if self.undoes or marked or self.target_id is None:
+        """Where the target leads. The leaf stays when only what nobody sees lies between."""
+        if self.undoes or self.target_id is None:
             return Navigation(self.target_id)
-        return plan_navigation(self.journal.tree, self.target_id)
+        tree = self.journal.tree
+        marked = self.target_id != self.request.target_id
+        goal = Navigation(self.target_id) if marked else plan_navigation(tree, self.target_id)
+        here = goal.leaf_id is not None and stands_at(tree, goal.leaf_id)
+        return structs.replace(goal, leaf_id=tree.leaf_id) if here else goal
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """True when the target is the point where one stands. Only an undo looks closer."""
+        tree = self.journal.tree
+        if self.undoes:
+            return self.target_id == tree.leaf_id
+        return stands_at(tree, self.target_id)
 
     def elapsed_ms(self) -> int:
         return round((self.journal.clock.monotonic_s() - self._started_s) * 1000)
@@ -134,8 +147,10 @@ class Advice(Struct, frozen=True):
         return Advice(SummaryWish(instructions, replace), label, summary)
 
 
-def moved_message(move: Move, entry: BranchSummaryEntry | None) -> str:
-    """The line for people about a move that was made."""
+def moved_message(move: Move, entry: BranchSummaryEntry | None, *, moved: bool = True) -> str:
+    """The line for people about a move that was made. Not `moved`: only the editor got a text."""
+    if not moved:
+        return "already at this point; the message can be edited and sent again"
     if move.undoes:
         return "back at the place before the last move"
     if entry is not None:

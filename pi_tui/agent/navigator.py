@@ -46,7 +46,7 @@ from pi_tui.agent.worker import SafePoints, Worker
 from pi_tui.core.entries import BranchSummaryEntry, LabelEntry
 from pi_tui.core.errors import CompactionError, PiTuiError, StorageError, UsageError
 from pi_tui.core.events import Activity, BranchSummaryEnd, BranchSummaryStart, QueueUpdate
-from pi_tui.core.navigation import Navigation
+from pi_tui.core.navigation import Navigation, stands_at
 
 __all__ = [
     "NavigateRequest",
@@ -164,12 +164,12 @@ class Navigator:
         """
         journal = self._journal()
         target_id = self._place(journal, target_id)
-        already_there = target_id == journal.tree.leaf_id
+        already_there = stands_at(journal.tree, target_id)
         branch = left_branch(journal.tree, target_id)
         measure = await self._summaries.measure(branch, journal.store)
         everything = measure.everything
         return NavigationPreview(
-            entries=len(branch.entry_ids),
+            entries=measure.seen_entries,
             estimated_tokens=everything.total_tokens,
             summarizable=bool(everything.messages) and not already_there,
             left_out_messages=measure.left_out_messages,
@@ -187,11 +187,19 @@ class Navigator:
             move.target_id = self._place(move.journal, move.request.target_id)
         except PiTuiError as error:
             return self._ended(None, "failed", self._words(error))
-        if move.target_id == move.journal.tree.leaf_id:
-            return self._ended(None, "already-there", ALREADY_THERE)
+        if move.leads_nowhere:
+            return self._stay(move)
         self._move = move
         self._task = asyncio.get_running_loop().create_task(self._carry_out(move))
         return await asyncio.shield(self._task)
+
+    def _stay(self, move: Move) -> NavigationOutcome:
+        """Do what was asked for besides going there."""
+        try:
+            self._label(move, move.request.label, None)
+        except PiTuiError as error:
+            return self._ended(None, "failed", self._words(error))
+        return self._ended(None, "already-there", ALREADY_THERE)
 
     def _refuse(self, move: Move) -> None:
         self._gate.refuse()
@@ -220,7 +228,8 @@ class Navigator:
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the conversation goes on
             outcome = self._ended(move, "failed", self._words(error))
         finally:
-            self._finish(move, moved=outcome is not None and outcome.kind == "moved")
+            arrived = outcome is not None and outcome.kind in ("moved", "already-there")
+            self._finish(move, arrived=arrived)
         if not move.delivers:
             outcome = structs.replace(outcome, taken_back=())  # they are in the queues again
         return outcome
@@ -249,7 +258,9 @@ class Navigator:
         )
         with suppress(Aborted):
             await move.telling.guard(self._hooks.tell(told))
-        return self._ended(move, "moved", moved_message(move, entry), goal, entry)
+        moved = entry is not None or move.old_leaf_id != goal.leaf_id
+        message = moved_message(move, entry, moved=moved)
+        return self._ended(move, "moved" if moved else "already-there", message, goal, entry)
 
     async def _ask(self, move: Move) -> Advice:
         request = move.request
@@ -410,14 +421,14 @@ class Navigator:
         move.shows_activity = True
         self._set_activity("summarising_branch")
 
-    def _finish(self, move: Move, *, moved: bool) -> None:
+    def _finish(self, move: Move, *, arrived: bool) -> None:
         self._move = None
         if not move.delivers and move.taken_back:
             self._queues.hold(move.taken_back)
             self._bus.emit(QueueUpdate(*self._queues.texts()))
         if self._worker.busy:
             return  # the move ended before the running turn was stopped
-        if moved and move.delivers and self._queues:
+        if arrived and move.delivers and self._queues:
             self._shell.store_waiting()
             self._worker.start(self._worker.take_next())
             return

@@ -8,6 +8,26 @@ from pi_tui.core.entries import CustomMessageEntry, MessageEntry
 from pi_tui.core.messages import ContentList, ImageContent, UserMessage, images_of, text_of
 from pi_tui.core.tree import SessionTree
 
+_SAID_TYPES = frozenset({"message", "compaction", "branch_summary", "custom_message"})
+
+
+def is_said(type_name: str) -> bool:
+    """True for entries that are part of the conversation; labels, pins, settings are not."""
+    return type_name in _SAID_TYPES
+
+
+def stands_at(tree: SessionTree, entry_id: str | None) -> bool:
+    """True when the leaf is this entry, or only entries that nobody sees lie between the two.
+
+    A label or a pin is appended at the leaf and becomes it; who set one did not go anywhere.
+    """
+    at = tree.leaf_id
+    while at != entry_id:
+        if at is None or entry_id is None or is_said(tree.head(at).type):
+            return False
+        at = tree.parent(at)
+    return True
+
 
 class Navigation(Struct, frozen=True):
     """`leaf_id` None: before the first entry. `editor_text` None: the editor is left alone.

@@ -22,8 +22,9 @@ connector, the last one of its siblings or not."""
 
 
 class TreeRow(Struct, frozen=True):
-    """One visible row. `hidden`: entries folded away below it. `skipped`: entries between it and
-    the row it hangs below are left out by a search. `level` counts steps of the gutter."""
+    """One visible row. `is_leaf`: the leaf is here, or below where it cannot be seen. `hidden`:
+    entries folded away below it. `skipped`: entries between it and the row it hangs below are left
+    out by a search. `level` counts steps of the gutter."""
 
     number: int
     entry_id: str

@@ -37,6 +37,7 @@ from pi_tui.core.messages import (
     CustomMessage,
     Message,
     SystemMessage,
+    ThinkingContent,
     ToolCall,
     ToolResultMessage,
     UserMessage,
@@ -59,6 +60,9 @@ CALL_SEARCH_ENTRIES = 200
 TOKEN_SEARCH_ENTRIES = 60
 """How far above an entry the last known size of the context is looked for."""
 
+LABEL_ROLE = "warning"
+COMPARED_MARK, PINNED_MARK, LEFT_OUT_MARK = "[marked] ", "[pinned] ", "[left out] "
+
 Part: TypeAlias = tuple[str, str]
 """A piece of text and its role."""
 
@@ -78,22 +82,32 @@ NO_MARKS = RowMarks()
 
 
 def row_parts(tree: SessionTree, entry_id: str, marks: RowMarks = NO_MARKS) -> tuple[Part, ...]:
-    """The text of a row. An entry that cannot be read says so."""
+    """The text of a row with what stands before it."""
+    return mark_parts(tree, entry_id, marks) + said_parts(tree, entry_id)
+
+
+def mark_parts(tree: SessionTree, entry_id: str, marks: RowMarks = NO_MARKS) -> tuple[Part, ...]:
+    """What stands before the text of a row: the label, then the marks."""
     parts: list[Part] = []
     label = tree.label(entry_id)
     if label is not None:
         when = f" {marks.label_time}" if marks.label_time else ""
-        parts.append((f"[{_line(label)}{when}] ", "warning"))
+        parts.append((f"[{_line(label)}{when}] ", LABEL_ROLE))
     if marks.compared:
-        parts.append(("[marked] ", "accent"))
+        parts.append((COMPARED_MARK, "accent"))
     if marks.pinned:
-        parts.append(("[pinned] ", "accent"))
+        parts.append((PINNED_MARK, "accent"))
     if marks.left_out:
-        parts.append(("[left out] ", "dim"))
+        parts.append((LEFT_OUT_MARK, "dim"))
+    return tuple(parts)
+
+
+def said_parts(tree: SessionTree, entry_id: str) -> tuple[Part, ...]:
+    """The text of a row alone. An entry that cannot be read says so."""
     try:
-        parts += _entry_parts(tree, tree.entry(entry_id))
+        parts = _entry_parts(tree, tree.entry(entry_id))
     except StorageError as error:
-        parts.append((f"[cannot be read: {_line(error.message)}]", "error"))
+        parts = [(f"[cannot be read: {_line(error.message)}]", "error")]
     return tuple(part for part in parts if part[0])
 
 
@@ -277,7 +291,8 @@ def _message_texts(tree: SessionTree, entry: MessageEntry, message: Message) -> 
     if isinstance(message, UserMessage | CustomMessage):
         return [text_of(message.content)]
     if isinstance(message, AssistantMessage):
-        texts = [message.text, message.model]
+        thoughts = (part for part in message.content if isinstance(part, ThinkingContent))
+        texts = [message.text, *(part.thinking for part in thoughts), message.model]
         for call in message.tool_calls:
             texts += [call.name, *_argument_texts(call.arguments)]
         if message.error_message is not UNSET:

@@ -8,10 +8,11 @@ of their times, wherever the leaf is.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from pi_tui.core.entries import EntryHead
+from pi_tui.core.navigation import is_said
 from pi_tui.core.tree import SessionTree
 
 TreeFilter: TypeAlias = Literal["default", "no-tools", "user-only", "labeled-only", "all"]
@@ -30,7 +31,6 @@ _ADMITTED: dict[TreeFilter, tuple[int, ...]] = {
     "all": (BACKSTAGE, ORDINARY, USER, TOOL, *_ANSWERS),
 }
 
-_ORDINARY_TYPES = frozenset({"compaction", "branch_summary", "custom_message"})
 _ROLES = {"user": USER, "assistant": UNREAD_ANSWER, "toolResult": TOOL}
 
 
@@ -82,6 +82,22 @@ class TreeShape:
             at = parents[at]
         upward.reverse()
         return upward
+
+    def above(self, at: int, wanted: Callable[[int], bool]) -> int:
+        """The nearest entry at or above an index that is wanted; -1 when there is none."""
+        while at >= 0 and not wanted(at):
+            at = self.parents[at]
+        return at
+
+    def branch_start(self, at: int, on_path: Sequence[int]) -> int:
+        """The first entry of the branch an entry is on, which is not on the marked path."""
+        start = self.structure[1][at]
+        while start < 0 or on_path[start]:
+            parent = self.parents[at]
+            if parent < 0 or on_path[parent]:
+                return at
+            at = parent
+        return start
 
     @property
     def structure(self) -> tuple[list[int], list[int]]:
@@ -187,4 +203,4 @@ def _kinds(heads: Sequence[EntryHead], order: Sequence[int]) -> bytearray:
 def _kind(head: EntryHead) -> int:
     if head.type == "message":
         return _ROLES.get(head.role, ORDINARY)
-    return ORDINARY if head.type in _ORDINARY_TYPES else BACKSTAGE
+    return ORDINARY if is_said(head.type) else BACKSTAGE

@@ -17,6 +17,7 @@ from pi_tui.core.tree_answers import AnswerReader
 from pi_tui.core.tree_layout import Step, TreeLayout, TreeRow
 from pi_tui.core.tree_memory import TreeMemory
 from pi_tui.core.tree_shape import (
+    BACKSTAGE,
     FILTERS,
     QUIET_ANSWER,
     UNREAD_ANSWER,
@@ -60,6 +61,7 @@ class TreeView:
         self._made_flags = bytearray()
         self._made_hits: list[int] = []
         self._made_hidden_count = 0
+        self._made_here_row: int | None = None
 
     # ------------------------------------------------------------ the tree itself
 
@@ -92,6 +94,8 @@ class TreeView:
         """Read what may change without a new entry: the leaf; and the labels."""
         shape, leaf = self.shape, self.shape.find(self.tree.leaf_id)
         self._leaf = -1 if leaf is None else leaf
+        # Labels and pins are appended at the leaf; the place is what one sees above them.
+        self._place = shape.above(self._leaf, lambda at: shape.kinds[at] != BACKSTAGE)
         self._on_path = bytearray(len(shape))
         for at in shape.path(self._leaf):
             self._on_path[at] = 1
@@ -173,20 +177,14 @@ class TreeView:
         at = self.shape.find(entry_id)
         if at is None or self._on_path[at]:
             return None
-        start = self.shape.structure[1][at]
-        while start < 0 or self._on_path[start]:
-            parent = self.shape.parents[at]
-            if parent < 0 or self._on_path[parent]:
-                return self.shape.ids[at]
-            at = parent
-        return self.shape.ids[start]
+        return self.shape.ids[self.shape.branch_start(at, self._on_path)]
 
     def _flags(self) -> bytearray:
         """One byte for each entry: may it be shown, folds and search aside?"""
         kinds, mode = self.shape.kinds, self.filter
         flags = kinds.translate(admitted(mode))
-        if admits_answers(mode) and self._leaf >= 0 and kinds[self._leaf] == QUIET_ANSWER:
-            flags[self._leaf] = 1
+        if admits_answers(mode) and self._place >= 0 and kinds[self._place] == QUIET_ANSWER:
+            flags[self._place] = 1
         if mode == "labeled-only":
             allowed, flags = flags, bytearray(len(kinds))
             for at in self._labelled:
@@ -220,7 +218,17 @@ class TreeView:
         )
         rows, hits = self._made_layout.rows, self._hits
         self._made_hits = [row for row, at in enumerate(rows) if at in hits] if hits else []
+        self._made_here_row = self._here_row()
         self._choose_row()
+
+    def _here_row(self) -> int | None:
+        """The row of the leaf or of its nearest visible ancestor. Among hits, no other stands in
+        for it: what lies between is left out there."""
+        here = self.shape.above(self._leaf, lambda at: bool(self._made_flags[at]))
+        if here < 0:
+            return None
+        layout = self._made_layout
+        return layout.row_of(here) if self._searching else layout.nearest(here)
 
     def _search_layout(self, flags: bytearray) -> TreeLayout:
         return TreeLayout(self.shape, self.shape.with_ancestors(self._hits, flags), ())
@@ -333,7 +341,7 @@ class TreeView:
             entry_id=shape.ids[at],
             level=layout.levels[number],
             on_path=bool(self._on_path[at]),
-            is_leaf=at == self._leaf,
+            is_leaf=number == self._made_here_row,
             is_start=layout.is_start(number),
             foldable=layout.is_foldable(number),
             folded=layout.is_folded(number),
@@ -390,6 +398,17 @@ class TreeView:
             return False
         self._go(row)
         return True
+
+    def reveal(self, entry_id: str) -> bool:
+        """Select an entry as `select` does, after taking it out of folds and hidden branches."""
+        at = self.shape.find(entry_id)
+        if at is None:
+            return False
+        self.memory.folded.difference_update(self.shape.ids[above] for above in self.shape.path(at))
+        if any(first <= at < end for first, end in self._hidden_ranges()):
+            self.memory.show_hidden = True
+        self._stale = True
+        return self.select(entry_id)
 
     def select_row(self, number: int) -> None:
         """Select a row; numbers beyond the ends mean the ends."""

@@ -10,9 +10,9 @@ INTRO = """\
 Hello. I am a **scripted demo**, not a language model: everything I say was written in advance, \
 and no key and no network are used. The tools I call are real, though, and so is your folder.
 
-Here is what I will do: look at this folder, read one small text file, and then ask you before I \
-write anything. Press **Escape** at any time to stop me. You can also type while I work: Enter \
-queues a message that reaches me between two steps (that is called steering).
+Here is what I will do: look at this folder, read the beginning of a text file, and then ask you \
+before I write anything. Press **Escape** at any time to stop me. You can also type while I work: \
+Enter queues a message that reaches me between two steps (that is called steering).
 
 First, the files around us:"""
 
@@ -25,22 +25,24 @@ session, so I cannot look around. Type `help` to see what else there is, or `con
 real model."""
 
 LISTED = """\
-That was a real call of the `{tool}` tool: {count} in this folder{example}."""
+That was a real call of the `{tool}` tool: it listed {count} of this folder{example}."""
 
 LISTING_FAILED = """\
 The listing failed, and the tool said why: {error} A real model would now try something else; I am \
 scripted and simply go on."""
 
 LISTED_EMPTY = """\
-That was a real call of the `{tool}` tool. The folder is empty, so there is nothing to read."""
+That was a real call of the `{tool}` tool. It listed nothing, so there is nothing to read."""
 
 READ_NEXT = "Next I read the beginning of `{name}`:"
 
-NOTHING_TO_READ = "I see no small text file that I would read without asking, so I skip that step."
+NOTHING_TO_READ = "I see no text file that I would read without asking, so I skip that step."
 
 READ_DONE = """\
-The tool returned {lines} of `{name}`{heading}. A language model would now know the content; I \
-only counted it."""
+The tool returned {lines} of `{name}`{heading}. A language model would now know what it \
+says there; I only counted lines."""
+
+READ_WITHOUT_LINES = "Of `{name}` the tool said: “{said}”."
 
 READ_FAILED = "Reading `{name}` did not work: {error}"
 

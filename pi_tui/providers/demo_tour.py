@@ -172,7 +172,11 @@ class _Tour:
         if result.is_error:
             comment = texts.READ_FAILED.format(name=name, error=_error(result))
             return self._offer(opening + comment)
-        lines = [_LINE_NUMBER.sub("", line) for line in text_of(result.content).splitlines()]
+        text = text_of(result.content)
+        lines = _lines_of_file(text)
+        if not lines:
+            said = texts.READ_WITHOUT_LINES.format(name=name, said=_clean(text))
+            return self._offer(opening + said)
         count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
         first = next((_clean(line.lstrip("# ")) for line in lines if line.strip("# ")), "")
         heading = f"; the first words are “{first}”" if first else ""
@@ -368,6 +372,16 @@ def _file_to_read(names: Sequence[str]) -> str | None:
         if _PREFERRED_FILES.fullmatch(name):
             return name
     return next((name for name in files if _READABLE.fullmatch(name)), None)
+
+
+def _lines_of_file(text: str) -> list[str]:
+    """The lines of the file in what a tool returned, without the tool's own words around them.
+
+    None when it is a single sentence: the file is empty, or no text.
+    """
+    lines = text.splitlines()
+    numbered = [_LINE_NUMBER.sub("", line) for line in lines if _LINE_NUMBER.match(line)]
+    return numbered or (lines if len(lines) > 1 else [])
 
 
 def _error(result: ToolResultMessage) -> str:

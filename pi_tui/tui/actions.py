@@ -68,6 +68,7 @@ class AppActions:
             "tui.block.next": lambda: transcript.focus_block(1) or True,
             "tui.block.toggle": transcript.toggle_focused,
             "tui.block.copy": self._copy_block,
+            "tui.block.origin": self._open_origin,
             "tui.block.leave": transcript.leave_focus,
         }
 
@@ -166,6 +167,19 @@ class AppActions:
         text = app.transcript.focused_text()
         if text and app.ui.put_on_clipboard(text):
             app.transcript.note_at_focus(f"copied {len(text):,} characters")
+
+    def _open_origin(self) -> bool:
+        """Show in the tree where the branch ends that the marked summary is about."""
+        app = self._app
+        origin = app.transcript.focused_origin
+        if not origin:
+            return False
+        if origin not in app.session.tree:
+            app.transcript.note_at_focus("the branch it came from is not in this session")
+            return True
+        app.transcript.leave_focus()
+        app.navigator.open(origin)
+        return True
 
     def _exit(self) -> bool:
         if self._app.editor.buffer.text:

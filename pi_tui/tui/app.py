@@ -94,6 +94,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
                 focus=self.keys.label("tui.altScreen.focusPrevious"),
                 toggle=self.keys.label("tui.block.toggle"),
                 copy=self.keys.label("tui.block.copy"),
+                origin=self.keys.label("tui.block.origin"),
                 leave=self.keys.label("tui.block.leave"),
             ),
         )
@@ -135,7 +136,7 @@ class PiTuiApp(App[None], inherit_bindings=False):
             for number, line in enumerate(options.startup)
             if not line.kind
         ]
-        self._path_view = PathView(session, self.live, self.editor, head, self.spawn)
+        self._path_view = PathView(session, self.live, self.editor, head)
         self._bridge: SessionBridge | None = None
         self.register_theme(textual_theme(theme))
         self.theme = theme.name

@@ -36,6 +36,7 @@ _WORDS: dict[str, str] = {
     "tui.block.next": "marked block: the one below",
     "tui.block.toggle": "marked block: open or close it",
     "tui.block.copy": "marked block: copy all of it",
+    "tui.block.origin": "marked branch summary: to the branch it came from, in the tree",
     "tui.block.leave": "marked block: back to the editor",
     "tui.input.tab": "complete a command or a path; in the list of sessions: this folder or all",
     "app.session.new": "new session",

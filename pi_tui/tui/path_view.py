@@ -1,25 +1,29 @@
-"""Puts the branch that is looked at on the screen: its end at once, its beginning when it is read.
+"""Puts the branch that is looked at on the screen: its end at once, the rest when it is read.
 
 What stands above the first message, and the prompts that Up walks through, follow the branch too.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from pi_tui.agent.session import AgentSession
 from pi_tui.core.coverage import Coverage, coverage_of
 from pi_tui.core.errors import StorageError
+from pi_tui.core.protocols import EntrySource
 from pi_tui.core.transcript import Block, UserBlock, blocks_of
 from pi_tui.core.tree import SessionTree
-from pi_tui.tui.bridge import FRAME_S, Rebuild
+from pi_tui.tui.bridge import Rebuild
+from pi_tui.tui.editor.buffer import EditorBuffer
 from pi_tui.tui.editor.history import PromptHistory
 from pi_tui.tui.editor.widget import PromptEditor
-from pi_tui.tui.garbage import set_aside, take_back
+from pi_tui.tui.garbage import take_back
 from pi_tui.tui.history_loader import PathReader
 from pi_tui.tui.live_transcript import LiveTranscript
+
+PROMPTS_AT_ONCE = 20
+"""So many earlier prompts are read when Up has come to the oldest that is known."""
 
 
 class PathView:
@@ -31,46 +35,72 @@ class PathView:
         live: LiveTranscript,
         editor: PromptEditor,
         head: Sequence[Block],
-        spawn: Callable[[Coroutine[Any, Any, object]], object],
     ) -> None:
         self._session = session
         self._live = live
         self._editor = editor
         self._head = list(head)
-        self._spawn = spawn
         self._shown: Rebuild | None = None
 
     def show(self, rebuild: Rebuild) -> None:
         """Show a path instead of the one before it."""
-        reader = PathReader(rebuild.tree, rebuild.path_ids)
+        tree, store = rebuild.tree, self._session.store
+        reader = PathReader(tree, rebuild.path_ids)
         try:
             blocks = blocks_of(reader.end())
-            coverage = path_coverage(rebuild.tree, rebuild.path_ids)
+            coverage = path_coverage(tree, rebuild.path_ids)
         except StorageError as error:
             self._live.notice("error", error.text)
             return
-        if self._shown is not None and self._shown.tree is not rebuild.tree:
+        if self._shown is not None and self._shown.tree is not tree:
             take_back()
         self._shown = rebuild
-        self._live.rebuild([*self._head, *blocks], coverage)
-        self._editor.history = PromptHistory(_prompts(blocks))
-        if not reader.complete_at_once:
-            self._spawn(self._load_beginning(rebuild, reader))
+        self._live.rebuild(
+            blocks,
+            coverage,
+            head=self._head,
+            earlier=lambda coverage: reader.earlier(coverage, store),
+        )
+        self._editor.history = PathPrompts(
+            _prompts(blocks),
+            (at for at in reversed(reader.earlier_ids()) if tree.head(at).role == "user"),
+            store,
+            lambda text: self._live.notice("error", text, "prompts"),
+        )
 
-    async def _load_beginning(self, rebuild: Rebuild, reader: PathReader) -> None:
+
+class PathPrompts(PromptHistory):
+    """The prompts of a path; those of its end are given, earlier ones read when Up reaches them.
+
+    `earlier_ids`: user messages, newest first. `problem` is told why some cannot be read.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[str],
+        earlier_ids: Iterator[str],
+        source: EntrySource,
+        problem: Callable[[str], None],
+    ) -> None:
+        super().__init__(entries)
+        self._earlier_ids = earlier_ids
+        self._source = source
+        self._problem = problem
+
+    def previous(self, buffer: EditorBuffer) -> bool:
+        while not super().previous(buffer):
+            ids = list(islice(self._earlier_ids, PROMPTS_AT_ONCE))
+            if not ids:
+                return False
+            self._read(reversed(ids))
+        return True
+
+    def _read(self, ids: Iterable[str]) -> None:
         try:
-            beginning = await reader.beginning()
+            self.extend_back(_prompts(blocks_of(map(self._source.load, ids))))
         except StorageError as error:
-            if rebuild is self._shown and rebuild.tree is self._session.tree:
-                self._live.notice("error", error.text)  # else its session was left and closed
-            return
-        while self._live.streaming:
-            await self._session.wait_idle()
-            await asyncio.sleep(FRAME_S)  # for the events that are still to be folded
-        if rebuild is self._shown:
-            self._live.put_before(beginning, after=len(self._head))
-            self._editor.history.extend_back(_prompts(beginning))
-            set_aside()
+            self._earlier_ids = iter(())
+            self._problem(f"earlier prompts cannot be read: {error.text}")
 
 
 def path_coverage(tree: SessionTree, path_ids: Sequence[str]) -> Coverage:

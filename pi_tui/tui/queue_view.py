@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
 from pi_tui.core.sanitise import sanitise_line
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.transcript.wrap import clip
 
 MAX_ROWS = 5
 _LINE_CHARS = 500
@@ -49,8 +51,10 @@ class QueueView(Widget, can_focus=False):
         if y >= len(self._lines):
             return Strip.blank(width)
         label, text = self._lines[y]
+        label = clip(f"  {label}", width)
+        room = width - cell_len(label)
         segments = [
-            Segment(f"  {label}", self._palette.ink("muted")),
-            Segment(sanitise_line(text[:_LINE_CHARS]), self._palette.ink("dim")),
+            Segment(label, self._palette.ink("muted")),
+            Segment(clip(sanitise_line(text[:_LINE_CHARS]), room), self._palette.ink("dim")),
         ]
         return Strip(segments).adjust_cell_length(width)

@@ -64,14 +64,23 @@ class Model:
 
     def landing(self, target):
         """Where choosing an entry leads, and what the editor gets."""
-        if target is None or target == self.leaf:
+        if target is None:
             return target, None
         line = self.lines[target]
-        if self.is_taken_back(line):
-            return line["parentId"], self.said(line)
         if line.get("customType") == "pi-tui.leaf":
-            return line["parentId"], None
-        return target, None
+            return self.or_here(line["parentId"]), None
+        if self.is_taken_back(line) and self.or_here(target) != self.leaf:
+            return self.or_here(line["parentId"]), self.said(line)
+        return self.or_here(target), None
+
+    def or_here(self, place):
+        """The leaf, when nothing that was said lies between it and a place; else the place."""
+        unseen = []
+        for line in reversed(self.path()):
+            unseen.append(line["id"])
+            if line["type"] not in ("label", "custom"):
+                break
+        return self.leaf if place in unseen else place
 
     def summarises(self, target) -> bool:
         """True when something was said between here and what the target shares with here."""
@@ -203,7 +212,8 @@ async def go(rig, session, model, target, *, summarize):
     if target == old or (leaf == old and editor is None):
         assert outcome.kind == "already-there" and not new
         return
-    assert (outcome.kind, outcome.editor_text) == ("moved", editor)
+    kind = "already-there" if leaf == old and not makes_summary else "moved"
+    assert (outcome.kind, outcome.editor_text) == (kind, editor)
     model.leaf = leaf
     if makes_summary:
         (summary,) = new

@@ -156,6 +156,42 @@ async def test_the_current_leaf_changes_nothing(rig):
     assert lines(rig) == before and not rig.events
 
 
+async def test_what_nobody_sees_does_not_lead_away(rig):
+    """A label, a pin or an edit is noted at the leaf, and that is no other place."""
+    session = await talk(rig, ("one", "1"), ("two", "2"))
+    answer, question = session.tree.leaf_id, entry_of(session, "two")
+    await session.navigate(to(entry_of(session, "1")))
+    session.branches.hide(question)
+    await session.navigate(to(answer))
+    session.set_label(answer, "here")
+    session.pin(answer)
+    session.branches.leave_out(entry_of(session, "one"))
+    session.set_name("a name")
+    before, leaf = lines(rig), session.tree.leaf_id
+    assert leaf != answer
+    preview = await session.preview_navigation(answer)
+    assert (preview.entries, preview.summarizable, preview.already_there) == (0, False, True)
+    outcome = await session.navigate(with_summary(answer))
+    assert (outcome.kind, outcome.message) == ("already-there", "already at this point")
+    assert lines(rig) == before and session.tree.leaf_id == leaf
+    outcome = await session.navigate(NavigateRequest(answer, label="named"))
+    assert outcome.kind == "already-there" and session.tree.label(answer) == "named"
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+async def test_the_next_message_here_only_comes_into_the_editor(rig, labelled):
+    session = await talk(rig, ("one", "1"), ("two", "2"))
+    await session.navigate(to(entry_of(session, "1")))
+    if labelled:
+        session.set_label(session.tree.leaf_id, "fork")
+    before, leaf = lines(rig), session.tree.leaf_id
+    outcome = await session.navigate(to(entry_of(session, "two")))
+    assert (outcome.kind, outcome.editor_text) == ("already-there", "two")
+    assert outcome.message == "already at this point; the message can be edited and sent again"
+    assert outcome.new_leaf_id == outcome.old_leaf_id == session.tree.leaf_id == leaf
+    assert lines(rig) == before
+
+
 async def test_an_unknown_entry_is_told(rig):
     session = await talk(rig, ("one", "1"))
     outcome = await session.navigate(to("ffffffff"))
@@ -271,9 +307,11 @@ def test_a_reserve_larger_than_the_window_leaves_half_of_it():
 
 async def test_nothing_in_between_means_no_summary_and_no_entry(rig):
     session = await talk(rig, ("one", "1"), ("two", "2"))
+    further = session.tree.leaf_id
+    await session.navigate(to(entry_of(session, "1")))
     session.set_label(session.tree.leaf_id, "here")
-    outcome = await session.navigate(with_summary(entry_of(session, "2")))  # only a label between
-    assert outcome.kind == "moved"
+    outcome = await session.navigate(with_summary(further))  # only a label is left
+    assert outcome.kind == "moved" and session.tree.leaf_id == further
     assert not summaries(rig) and not rig.summary_requests
     assert "nothing to summarise" in outcome.message
     assert not rig.of(BranchSummaryStart)
@@ -1050,14 +1088,15 @@ async def test_a_preview_says_what_would_be_left(rig, gated_tool):
     await session.prompt("two")
     before = lines(rig)
     preview = await session.preview_navigation(entry_of(session, "1"))
-    assert (preview.entries, preview.summarizable, preview.already_there) == (4, True, False)
+    assert (preview.entries, preview.summarizable, preview.already_there) == (3, True, False)
     assert preview.estimated_tokens > 0 and preview.left_out_messages == 0
     assert preview.modified_files == ("b.py",)
     assert preview.common_ancestor_id == entry_of(session, "1")
     here = await session.preview_navigation(session.tree.leaf_id)
     assert (here.entries, here.summarizable, here.already_there) == (0, False, True)
     everything = await session.preview_navigation(None)
-    assert everything.entries == len(session.tree.path_ids()) and everything.summarizable
+    # The setting of the thinking level and the answer with nothing but a call are not counted.
+    assert everything.entries == len(session.tree.path_ids()) - 2 and everything.summarizable
     assert lines(rig) == before and not rig.summary_requests
 
 

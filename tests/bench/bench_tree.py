@@ -27,6 +27,7 @@ from pi_tui.core.messages import (
     Usage,
     UserMessage,
 )
+from pi_tui.tui.garbage import begin_collecting, take_back
 
 START_MS = 1_750_000_000_000
 PLAIN_TEXT = "some words about a parser and a lexer, as people write them " * 6
@@ -97,7 +98,7 @@ async def measure(count: int, *, bushy: bool) -> Figures:
     figures: Figures = {}
     async with app.run_test(size=(120, 40)) as pilot:
         gc.collect()
-        gc.freeze()  # as the program does after its first screen
+        begin_collecting()  # as the program does after its first screen
         desk = hosts.Desk(app, pilot)
 
         async def opened() -> float:
@@ -134,7 +135,7 @@ async def measure(count: int, *, bushy: bool) -> Figures:
         await closed()
         figures["open again"] = await opened()
         await closed()
-        gc.unfreeze()
+        take_back()
     return figures
 
 

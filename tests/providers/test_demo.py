@@ -142,6 +142,14 @@ def test_the_whole_tour() -> None:
     assert len(set(ids)) == len(ids) == 5
 
 
+def test_lines_of_a_file_are_counted_without_the_words_of_the_tool() -> None:
+    numbered = "".join(f"{number:>2}\tline\n" for number in range(1, 41))
+    note = "\n[Lines 1-40 of 90. Go on with offset=41.]"
+    assert "40 lines of" in Talk(files={"README.md": numbered + note}).say("hi")[-1].text
+    empty = Talk(files={"README.md": "README.md is empty."}).say("hi")[-1].text
+    assert "Of `README.md` the tool said: “README.md is empty.”." in empty
+
+
 def test_the_same_request_gets_the_same_answer() -> None:
     talk = Talk()
     talk.say("hi")
@@ -197,7 +205,7 @@ def test_an_empty_folder_is_fine() -> None:
     talk = Talk(files={})
     answers = talk.say("hi")
     assert calls(answers) == ["ls"]
-    assert "empty" in answers[-1].text
+    assert "listed nothing" in answers[-1].text
     assert calls(talk.say("yes")) == ["write"]
 
 

@@ -109,7 +109,7 @@ def test_settings_for_textual_developers_are_ignored(start: Start, name: str) ->
     values = {"TEXTUAL_FILTERS": "dim", "TEXTUAL_PRESS": "z,z", "TEXTUAL_COLOR_SYSTEM": "nonsense"}
     terminal = start(**{name: values.get(name, "1")})
     terminal.send(b"\x03")
-    terminal.wait_text("again, within")
+    terminal.wait_text("twice quickly")
     assert "zz" not in terminal.text
     terminal.send(b"x\x03\x03\x03")
     assert terminal.wait_exit() == 130

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
+import msgspec
 from msgspec import Struct
 
 from pi_tui.agent.accounting import ContextUsage, SessionStats
 from pi_tui.agent.queues import Draft
-from pi_tui.core.entries import Entry, MessageEntry, SessionHeader
+from pi_tui.core.entries import Entry, MessageEntry, SessionHeader, entry_to_data
 from pi_tui.core.events import (
     Activity,
     ActivityChanged,
@@ -48,10 +49,19 @@ OTHER_MODEL = Model("other", "other-model", "scripted", context_window=200_000)
 
 
 class StoreDouble(Struct):
+    """`load` gives what the session's tree has, `line` how that would be stored."""
+
     header: SessionHeader
+    load: Callable[[str], Entry]
+    line: Callable[[str], bytes] | None = None
     path: str | None = "/nowhere/session.jsonl"
     pending: int = 0
     read_only: bool = False
+
+    def raw_line(self, entry_id: str) -> bytes:
+        if self.line is not None:
+            return self.line(entry_id)
+        return msgspec.json.encode(entry_to_data(self.load(entry_id)))
 
 
 class ChoiceDouble(Struct):
@@ -85,7 +95,9 @@ class SessionDouble:
         cwd: str = "/nowhere/project",
     ) -> None:
         self.tree = tree_of(entries)
-        self.store = StoreDouble(SessionHeader("0199-session", "", cwd))
+        self.store = StoreDouble(
+            SessionHeader("0199-session", "", cwd), lambda entry_id: self.tree.entry(entry_id)
+        )
         self.session_id = "0199-session"
         self.cwd = cwd
         self.activity: Activity = "idle"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pi_tui.core.transcript import CoveredBlock, ShownBlock
+from pi_tui.core.transcript import CoveredBlock, ShownBlock, SummaryBlock
 from pi_tui.tui.transcript.items import Items
 from pi_tui.tui.transcript.kinds import is_collapsible
 from pi_tui.tui.transcript.viewport import Viewport
@@ -34,6 +34,13 @@ class BlockFocus:
             self._key = None
             return None
         return index
+
+    @property
+    def origin(self) -> str:
+        """The end of the branch the focused summary is about; "" for every other block."""
+        index = self.index
+        block = None if index is None else self._items[index].block
+        return block.from_id if isinstance(block, SummaryBlock) else ""
 
     def move(self, step: int, height: int) -> bool:
         """Go to the block above (-1) or below (1); False when there is none."""

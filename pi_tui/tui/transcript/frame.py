@@ -89,7 +89,8 @@ class Frame:
             return ""
         if self._focus.index is not None:
             note = f" {self.focus_note} " if self.focus_note else ""
-            return note or focus_label(self._key_hints, size.width)
+            has_origin = bool(self._focus.origin)
+            return note or focus_label(self._key_hints, size.width, has_origin=has_origin)
         if self._viewport.following:
             return ""
         new = f"{self.unseen} new · " if self.unseen else ""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class KeyHints:
     """What people press to see more: tool output and summaries, thinking, the end.
 
-    `focus` goes to a block that can be opened; `toggle`, `copy` and `leave` are for the one that
-    has the focus.
+    `focus` goes to a block that can be opened; `toggle`, `copy`, `origin` (of a branch summary) and
+    `leave` are for the one that has the focus.
     """
 
     expand: str = "ctrl+o"
@@ -19,4 +19,5 @@ class KeyHints:
     focus: str = "alt+shift+up"
     toggle: str = "enter"
     copy: str = "ctrl+x"
+    origin: str = "tab"
     leave: str = "esc"

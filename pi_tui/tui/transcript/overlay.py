@@ -31,9 +31,15 @@ def with_hits(strip: Strip, marks: Iterable[Mark], styles: TranscriptStyles) -> 
     return strip
 
 
-def focus_label(keys: KeyHints, width: int) -> str:
+def focus_label(keys: KeyHints, width: int, *, has_origin: bool = False) -> str:
     """The keys of the block that has the focus, as many as fit."""
-    named = ((keys.toggle, "opens"), (keys.copy, "copies"), (keys.leave, "leaves"))
+    origin = keys.origin if has_origin else ""
+    named = (
+        (keys.toggle, "opens"),
+        (origin, "its branch"),
+        (keys.copy, "copies"),
+        (keys.leave, "leaves"),
+    )
     words = [f"{key} {what}" for key, what in named if key]
     while words and len(label := f" {' · '.join(words)} ") > width:
         words.pop()

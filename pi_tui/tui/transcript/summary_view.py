@@ -58,13 +58,11 @@ class SummaryView:
 
 def summary_line(block: SummaryBlock) -> str:
     """One line about a summary, e.g. `compacted 84k → 9k tokens · 12s · $0.03`."""
+    size = _size(_tokens_before(block), block.tokens_after)
     if block.kind == "branch":
-        parts = ["branch summary"]
-    elif block.tokens_before is None:
-        parts = ["compacted"]
+        parts = ["branch summary", size] if size else ["branch summary"]
     else:
-        after = f" → {_count(block.tokens_after)}" if block.tokens_after is not None else ""
-        parts = [f"compacted {_count(block.tokens_before)}{after} tokens"]
+        parts = [f"compacted {size}" if size else "compacted"]
     if block.duration_ms is not None:
         parts.append(short_duration(block.duration_ms))
     if block.cost:
@@ -89,6 +87,23 @@ def summary_parts(block: SummaryBlock) -> tuple[str, list[tuple[str, list[str]]]
         ("Files read", read),
     ]
     return _FILE_LIST.sub("", block.summary).strip(), [row for row in files if row[1]]
+
+
+def _tokens_before(block: SummaryBlock) -> int | None:
+    """How large what was summarised was; of a branch the details say it."""
+    details = block.details if isinstance(block.details, dict) else {}
+    noted = details.get("estimatedTokens") if block.kind == "branch" else None
+    return noted if isinstance(noted, int) and not isinstance(noted, bool) else block.tokens_before
+
+
+def _size(before: int | None, after: int | None) -> str:
+    """Tokens before and after, "" when the former are not known."""
+    if before is None:
+        return ""
+    to = f" → {_count(after)}" if after is not None else ""
+    return (
+        f"{_count(before)}{to} {'token' if (before if after is None else after) == 1 else 'tokens'}"
+    )
 
 
 def _paths(value: JSON) -> list[str]:

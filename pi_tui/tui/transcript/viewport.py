@@ -79,8 +79,10 @@ class Viewport:
         stretches = self._items.stretches
         if stretches.is_empty:
             return
-        if rows > 0 and self.following:
-            return
+        if self.following:
+            if rows > 0:
+                return
+            self.layout(height)  # the top is that of the last window, not of the end
         self.following = False
         self._settle_top()
         index, row = self.top

@@ -215,6 +215,11 @@ class Transcript(ScrollView, can_focus=False):
         """The whole text of the marked block, safe to copy; of a divider, of all behind it."""
         return copied_block(self._focus.blocks())
 
+    @property
+    def focused_origin(self) -> str:
+        """The entry at the end of the branch the marked summary is about; "" without one."""
+        return self._focus.origin
+
     def note_at_focus(self, text: str) -> None:
         """Say something where the keys of the marked block are named, until the next key."""
         self._frame.focus_note = text

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Protocol
 
+from msgspec import structs
+
 from pi_tui.agent.compactor import CompactRequest
 from pi_tui.agent.navigator import NavigateRequest
 from pi_tui.agent.session import AgentSession
@@ -19,19 +21,19 @@ from pi_tui.commands.tree import show_comparison, tell_navigation
 from pi_tui.commands.ui import CommandUI
 from pi_tui.core.errors import PiTuiError, UsageError
 from pi_tui.core.events import EntryAppended, Event, LeafMoved, SessionReplaced
+from pi_tui.core.navigation import stands_at
 from pi_tui.core.tree_rows import full_text
 from pi_tui.core.tree_shape import TreeFilter
 from pi_tui.core.tree_view import TreeView
-from pi_tui.tui.panel_host import PanelHost
 from pi_tui.tui.theme import ThemeSource
-from pi_tui.tui.tree.instructions import InstructionsPanel
 from pi_tui.tui.tree.panel import TreePanel
 from pi_tui.tui.tree.row_painter import MarkedEntries
-from pi_tui.tui.tree.summary_choice import SummaryChoice, SummaryChoicePanel, SummaryKind
+from pi_tui.tui.tree.summary_question import AskingHost, SummaryQuestion
+from pi_tui.tui.tree.tree_keys import TreeKeys
 from pi_tui.tui.tree.tree_state import TreeState
 
 
-class TreeHost(PanelHost, Protocol):
+class TreeHost(AskingHost, Protocol):
     """What the navigator needs of the application besides."""
 
     @property
@@ -41,7 +43,6 @@ class TreeHost(PanelHost, Protocol):
     @property
     def tree_filter(self) -> TreeFilter: ...
     def run_command(self, text: str) -> None: ...
-    async def edit_text(self, text: str) -> str | None: ...
 
 
 class TreeNavigator:
@@ -53,17 +54,21 @@ class TreeNavigator:
         self._state: TreeState | None = None
         self._panel: TreePanel | None = None
         self._opening = False
+        self._remembered = False
 
     @property
     def is_open(self) -> bool:
         """True while the panel is there, also below a question."""
         return self._opening or self._panel is not None
 
-    def open(self) -> bool:
-        """Open the panel, in the background; always possible. A second one is not opened."""
+    def open(self, entry_id: str | None = None) -> bool:
+        """Open the panel, in the background; always possible. A second one is not opened.
+
+        With an entry selected, else the leaf.
+        """
         if not self.is_open:
             self._opening = True
-            self._host.spawn(self._run())
+            self._host.spawn(self._run(entry_id))
         return True
 
     def undo(self) -> None:
@@ -72,25 +77,31 @@ class TreeNavigator:
 
     # ------------------------------------------------------------ the way through
 
-    async def _run(self) -> None:
+    async def _run(self, entry_id: str | None) -> None:
         try:
-            await self._choose_and_go()
+            await self._choose_and_go(entry_id)
         finally:
             self._opening = False  # a fault on the way must not keep the next one from opening
 
-    async def _choose_and_go(self) -> None:
+    async def _choose_and_go(self, selected: str | None) -> None:
         host = self._host
-        selected: str | None = None
         while True:
             request = await self._show(selected)
             if request is None:
                 return
             selected = request.target_id
             outcome = await host.session.navigate(request)
+            if self._remembered and outcome.kind == "moved":
+                outcome = structs.replace(outcome, message=f"{outcome.message}; {self._unasked()}")
             tell_navigation(host.ui, outcome)
             cancelled = request.summarize and outcome.kind == "cancelled"
             if not cancelled or self.is_open:
                 return
+
+    def _unasked(self) -> str:
+        """That nobody was asked about a summary, and how that is changed."""
+        key = TreeKeys(self._host.keys).name("app.tree.askAgain")
+        return f"not asked about summaries: {key or '?'} in /tree asks again"
 
     async def _show(self, selected: str | None) -> NavigateRequest | None:
         host, session = self._host, self._host.session
@@ -103,6 +114,8 @@ class TreeNavigator:
             selected_id=selected,
             hidden=actions.hidden,
         )
+        if selected is not None:
+            view.reveal(selected)
         panel = TreePanel(
             view, state, actions, host.palette, host.keys, host.theme_source, session.estimator,
             now_ms=self._now_ms,
@@ -120,6 +133,7 @@ class TreeNavigator:
         try:
             return await host.open_panel(panel)
         finally:
+            self._remembered = actions.question.remembered
             unsubscribe()
             self._panel = None
 
@@ -140,6 +154,8 @@ class SessionActions:
         self._session = host.session
         self._state = state
         self.panel: TreePanel | None = None
+        self.question = SummaryQuestion(host, state)
+        self.asking = False
 
     @property
     def marks(self) -> MarkedEntries:
@@ -158,55 +174,33 @@ class SessionActions:
     # ------------------------------------------------------------ going there
 
     def choose(self, entry_id: str) -> None:
-        self._host.spawn(self._choose(entry_id))
+        if not self.asking:
+            self.asking = True
+            self._host.spawn(self._choose(entry_id))
 
     async def _choose(self, entry_id: str) -> None:
         panel, session = self.panel, self._session
-        if panel is None or panel.result.done():
-            return
-        if entry_id == session.tree.leaf_id:
-            panel.finish(None)
-            self._host.ui.notify("info", "already at this point")
-            return
-        request = await self._ask(entry_id)
-        if request is not None:
-            panel.finish(request)
+        try:
+            if panel is None or panel.result.done():
+                return
+            if stands_at(session.tree, entry_id):
+                panel.finish(None)
+                self._host.ui.notify("info", "already at this point")
+                return
+            request = await self.question.ask(entry_id, panel.take_early_keys)
+            if request is not None:
+                panel.finish(request)
+        finally:
+            self.asking = False
+            if panel is not None and not panel.result.done():
+                panel.replay_early_keys()
 
-    async def _ask(self, entry_id: str) -> NavigateRequest | None:
-        """Ask about a summary as long as it takes; None: back to the tree."""
-        host, state = self._host, self._state
-        tree = self._session.tree
-        leaves_nothing = tree.common_ancestor(tree.leaf_id, entry_id) == tree.leaf_id
-        if self._session.branch_skip_prompt or leaves_nothing:
-            return NavigateRequest(entry_id)
-        if state.answer is not None:
-            return NavigateRequest(entry_id, summarize=state.answer == "summary")
-        chosen: SummaryKind = "none"
-        while True:
-            question = SummaryChoicePanel(
-                lambda: self._session.preview_navigation(entry_id),
-                host.palette,
-                host.keys,
-                chosen=chosen,
-                has_instructions=bool(state.instructions.strip()),
-            )
-            answer = await host.open_panel(question)
-            if answer is None:
-                return None
-            if answer.kind != "instructions":
-                return self._answered(entry_id, answer)
-            chosen = "instructions"
-            editor = InstructionsPanel(state.instructions, host.palette, host.keys, host.edit_text)
-            text = await host.open_panel(editor)
-            state.instructions = editor.text
-            if text is not None:
-                own = text.strip() or None
-                return NavigateRequest(entry_id, summarize=True, custom_instructions=own)
-
-    def _answered(self, entry_id: str, answer: SummaryChoice) -> NavigateRequest:
-        if answer.remember:
-            self._state.answer = "summary" if answer.kind == "summary" else "none"
-        return NavigateRequest(entry_id, summarize=answer.kind == "summary")
+    def ask_again(self) -> str:
+        """Take "don't ask again" back. Raises UsageError when nothing was to be remembered."""
+        if self._state.answer is None:
+            raise UsageError("you are asked about summaries as it is")
+        self._state.answer = None
+        return "you are asked about a summary again at the next move"
 
     # ------------------------------------------------------------ entries
 
@@ -280,13 +274,18 @@ class SessionActions:
             return
         tell_compaction(ui, outcome)
 
-    def undo(self) -> str:
-        self._close()
+    def undo(self) -> None:
         self._host.spawn(self._undo())
-        return ""
 
     async def _undo(self) -> None:
-        tell_navigation(self._host.ui, await self._session.undo_navigation())
+        outcome = await self._session.undo_navigation()
+        panel = self.panel
+        stays = outcome.kind == "failed" and not outcome.taken_back
+        if stays and panel is not None and not panel.result.done():
+            panel.tell_now(outcome.message, "error")
+            return
+        self._close()
+        tell_navigation(self._host.ui, outcome)
 
     def _close(self) -> None:
         if self.panel is not None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.strip import Strip
 
 from pi_tui.core.errors import PiTuiError
@@ -17,6 +18,7 @@ from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 
 LEAST_ROWS = 4
+INDENT_CELLS = 2
 
 
 class InstructionsPanel(Panel[str]):
@@ -136,6 +138,16 @@ class InstructionsPanel(Panel[str]):
         width = self.size.width or self.app.size.width
         return self._layout_of.rows(self._buffer.text, max(4, width - 3))
 
+    async def _on_click(self, event: events.Click) -> None:
+        """Put the cursor where it was clicked."""
+        event.stop()
+        rows = self._rows()
+        number = self._top + event.y - 1
+        if event.button == 1 and 0 <= event.y - 1 < self.body_rows:
+            row = rows[min(number, len(rows) - 1)]
+            self._buffer.move_to(row.index_at(max(0, event.x - INDENT_CELLS)))
+            self.fit()
+
     def body_line(self, y: int, width: int) -> Strip:
         rows = self._rows()
         at = row_of(rows, self._buffer.cursor)
@@ -146,7 +158,7 @@ class InstructionsPanel(Panel[str]):
             return Strip([])
         row, cursor = rows[number], self._buffer.cursor
         ink, reverse = self.palette.ink("text"), Style(reverse=True)
-        pieces = [Segment("  ")]
+        pieces = [Segment(" " * INDENT_CELLS)]
         shown = False
         for cell in row.cells:
             here = number == at and row.offset + cell.start == cursor

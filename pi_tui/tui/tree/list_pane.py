@@ -11,6 +11,7 @@ from textual.strip import Strip
 
 from pi_tui.core.tree_view import TreeView
 from pi_tui.tui.tree.row_painter import RowPainter
+from pi_tui.tui.tree.row_room import most_steps
 
 
 class ListPane:
@@ -47,7 +48,7 @@ class ListPane:
             return 0
         pan = min(levels) - 1
         if top <= view.selected_row < top + self.rows:
-            pan = max(pan, levels[view.selected_row - top] - self._painter.most_levels(self.width))
+            pan = max(pan, levels[view.selected_row - top] - most_steps(self.width))
         return max(0, pan)
 
     def follow(self) -> None:
@@ -76,7 +77,9 @@ class ListPane:
 
     def is_on_fold(self, x: int, number: int) -> bool:
         """True when a column is on the mark with which a row is folded."""
-        return self._painter.is_on_fold(x, self._view.row(number), self.width, self.pan)
+        selected = number == self._view.selected_row
+        row = self._view.row(number)
+        return self._painter.is_on_fold(x, row, self.width, self.pan, selected=selected)
 
     def line(self, y: int) -> Strip | None:
         """Draw the row at line y; None below the last one."""

@@ -46,6 +46,7 @@ from pi_tui.tui.tree.tree_keys import TreeKeys
 from pi_tui.tui.tree.tree_state import TreeState
 
 LIST_TOP = 2
+SUMMARY_TYPE = "branch_summary"
 WHEEL_ROWS = 3
 CHANGE_PAUSE_S = 0.1
 ENTRIES_READ_PER_S = 50_000
@@ -88,10 +89,11 @@ class TreePanel(Panel[NavigateRequest]):
         self.previewing = PreviewControl(view, self.preview, self.delays)
         self.search = SearchControl(view, self.painter, state.texts, self.delays, self.show)
         self._reading = AnswerReading(view, self.delays, self.search.lay_out_soon)
-        self._help = HelpPage(self.tree_keys.help_rows())
+        self._help = HelpPage(self.tree_keys.help_notes(), self.tree_keys.help_rows())
         self._height = PanelHeight(state)
         self._told = ("", "muted")
         self._labelled: str | None = None
+        self._early_keys: list[tuple[str, str | None]] = []
         self._lines: list[Strip] = []
         self._commands = TreeCommands(self)
 
@@ -166,6 +168,9 @@ class TreePanel(Panel[NavigateRequest]):
     # ------------------------------------------------------------ keys
 
     def key(self, name: str, character: str | None) -> None:
+        if self.actions.asking:
+            self._early_keys.append((name, character))
+            return
         self.tell("")
         if self.keyboard == "label":
             self._label_key(name, character)
@@ -173,6 +178,16 @@ class TreePanel(Panel[NavigateRequest]):
             self._help_key(name, character)
         else:
             self._command_key(name, character)
+
+    def take_early_keys(self) -> list[tuple[str, str | None]]:
+        """The keys that came after an entry was chosen, for the question that opens."""
+        keys, self._early_keys = self._early_keys, []
+        return keys
+
+    def replay_early_keys(self) -> None:
+        """Take them here: there was no question, or it has gone."""
+        for name, character in self.take_early_keys():
+            self.key(name, character)
 
     def _command_key(self, name: str, character: str | None) -> None:
         typing = self.keyboard == "search"
@@ -208,6 +223,18 @@ class TreePanel(Panel[NavigateRequest]):
     def tell(self, text: str, role: str = "muted") -> None:
         """Say something above the list until the next key."""
         self._told = text, role
+
+    def tell_now(self, text: str, role: str = "muted") -> None:
+        """Say something that comes by itself, not from a key that draws everything anyway."""
+        self.tell(text, role)
+        self.show()
+
+    def reveal(self, entry_id: str) -> bool:
+        """Select an entry, out of searches, folds and hidden branches; False when there is none."""
+        if self.search.active:
+            self.search.clear()
+        self.keyboard = "list"
+        return self.view.reveal(entry_id)
 
     def step_back(self) -> None:
         """Escape: leave the path, then the search, then the large preview, then the navigator."""
@@ -269,7 +296,8 @@ class TreePanel(Panel[NavigateRequest]):
             self.place_preview()
         else:
             keys = (rows for word, rows in steps.items() if means(name, f"tui.select.{word}"))
-            self._help.scroll(page if name == "space" else next(keys, 0), self._below_head)
+            rows = page if name == "space" else next(keys, 0)
+            self._help.scroll(rows, self._below_head, self.size.width)
         self.show()
 
     # ------------------------------------------------------------ the tree changes
@@ -349,8 +377,14 @@ class TreePanel(Panel[NavigateRequest]):
         elif self.keyboard == "search":
             text = "enter go · ↑ ↓ move · tab list · esc clear · alt+key for commands"
         else:
-            return self.tree_keys.help_line(room)
+            return self.tree_keys.help_line(room, first=self._fitting_actions())
         return clip(text, room)
+
+    def _fitting_actions(self) -> tuple[str, ...]:
+        """What matters for the selected entry alone."""
+        selected = self.view.selected_id
+        is_summary = selected is not None and self.view.tree.head(selected).type == SUMMARY_TYPE
+        return ("app.tree.origin",) if is_summary else ()
 
     def render_line(self, y: int) -> Strip:
         return self._lines[y] if y < len(self._lines) else self._draw_line(y)
@@ -441,7 +475,7 @@ class TreePanel(Panel[NavigateRequest]):
 
     def _wheel(self, rows: int) -> None:
         if self.keyboard == "help":
-            self._help.scroll(rows, self._below_head)
+            self._help.scroll(rows, self._below_head, self.size.width)
         else:
             self.list.wheel(rows)
         self._refresh_changed()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from pi_tui.core.entries import (
     BranchSummaryEntry,
@@ -133,7 +133,12 @@ def _message_facts(entry: Entry) -> list[str]:
         size = f"compacted {compact_count(entry.tokens_before)}{to} tokens"
         return [size, *_usage_facts(entry.usage)]
     if isinstance(entry, BranchSummaryEntry):
-        return ["branch summary", f"from {entry.from_id}", *_usage_facts(entry.usage)]
+        return [
+            "branch summary",
+            *_sizes(entry.details),
+            f"from {entry.from_id}",
+            *_usage_facts(entry.usage),
+        ]
     if isinstance(entry, UsageEntry):
         return [f"{entry.provider}/{entry.model}", *_usage_facts(entry.usage)]
     if not isinstance(entry, MessageEntry):
@@ -153,6 +158,15 @@ def _message_facts(entry: Entry) -> list[str]:
         if isinstance(message, AssistantMessage) and message.stop_reason not in ("stop", "toolUse"):
             words.append(str(message.stop_reason))
     return words
+
+
+def _sizes(details: JSON | UnsetType) -> list[str]:
+    """How large a branch was and how large its summary is, where that was noted."""
+    noted = details if isinstance(details, dict) else {}
+    before, after = noted.get("estimatedTokens"), noted.get("estimatedTokensAfter")
+    if not isinstance(before, int) or not isinstance(after, int):
+        return []
+    return [f"{compact_count(before)} → {compact_count(after)} tokens"]
 
 
 def _usage_facts(usage: Usage | None) -> list[str]:

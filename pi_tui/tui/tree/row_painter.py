@@ -19,25 +19,37 @@ from pi_tui.core.entries import timestamp_ms
 from pi_tui.core.numbers import compact_count
 from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.sanitise import sanitise_line
-from pi_tui.core.session_search import Query, Span, hit_spans
+from pi_tui.core.session_search import Query, Span
 from pi_tui.core.tree import SessionTree
-from pi_tui.core.tree_layout import Step
-from pi_tui.core.tree_rows import Part, RowMarks, age_text, path_tokens, row_parts
-from pi_tui.core.tree_view import TreeRow, TreeView
+from pi_tui.core.tree_layout import Step, TreeRow
+from pi_tui.core.tree_rows import (
+    Part,
+    RowMarks,
+    age_text,
+    mark_parts,
+    path_tokens,
+    said_parts,
+)
+from pi_tui.core.tree_view import TreeView
 from pi_tui.tui.palette import Palette
+from pi_tui.tui.tree.entry_query import EntryQuery
+from pi_tui.tui.tree.row_room import (
+    CURSOR_CELLS,
+    STEP_CELLS,
+    RowNeeds,
+    cells_of,
+    fitting,
+    least_cells_of,
+    most_steps,
+    share,
+)
 
-STEP_CELLS = 3
-CURSOR_CELLS = 2
 COLUMNS_FROM_CELLS = 60
 TOKEN_CELLS = 8
 AGE_CELLS = 6
-LEAST_TEXT_CELLS = 16
 KEPT_ROWS = 4_096
 EXCERPT_BEFORE_CHARS = 16
 EXCERPT_CHARS = 60
-
-GUTTER_TENTHS = 3
-"""How much of a row's width its indentation takes at most."""
 
 _DEEPER = {True: "›─ ", False: "›  "}
 """The last step in sight when there are more, for the start of a branch and for other rows."""
@@ -69,12 +81,12 @@ class RowPainter:
         self._estimator = estimator
         self._now_ms = now_ms
         self._texts_of = texts_of
-        self._parts: dict[str, tuple[Part, ...]] = {}
+        self._parts: dict[str, tuple[tuple[Part, ...], tuple[Part, ...]]] = {}
         self._tokens: dict[str, str] = {}
         self._excerpts: dict[str, tuple[str, str, str] | None] = {}
         self.marks = MarkedEntries()
         self.label_times = False
-        self._query = Query()
+        self._query = EntryQuery(Query())
 
     # ------------------------------------------------------------ what it draws with
 
@@ -86,7 +98,7 @@ class RowPainter:
         self._parts.clear()
         self._tokens.clear()
 
-    def set_query(self, query: Query) -> None:
+    def set_query(self, query: EntryQuery) -> None:
         """Mark what fits this query from now on."""
         self._query = query
         self._excerpts.clear()
@@ -98,19 +110,12 @@ class RowPainter:
 
     # ------------------------------------------------------------ geometry
 
-    @staticmethod
-    def most_levels(width: int) -> int:
-        """How many steps of the gutter stand before a text at most."""
-        room = min(width * GUTTER_TENTHS // 10, width - LEAST_TEXT_CELLS - CURSOR_CELLS)
-        return max(1, room // STEP_CELLS)
-
-    @staticmethod
-    def is_on_fold(x: int, row: TreeRow, width: int, pan: int) -> bool:
+    def is_on_fold(self, x: int, row: TreeRow, width: int, pan: int, *, selected: bool) -> bool:
         """True when a column is on the mark with which a row is folded."""
         if not row.foldable:
             return False
         start = CURSOR_CELLS
-        steps = _steps_in_sight(row, width, pan)
+        steps = share(width, self._needs(row, width, pan), selected=selected).steps
         if steps:
             start += (pan > 0) + (steps - row.is_start) * STEP_CELLS
         return start <= x < start + STEP_CELLS
@@ -122,21 +127,38 @@ class RowPainter:
         row = view.row(number)
         base = self._palette.ground("selectedBg") if selected else Style()
         faded = view.searching and not row.hit
-        left = self._gutter(view, row, width, pan, selected=selected)
-        columns = self._columns(row) if width >= COLUMNS_FROM_CELLS else Strip([])
+        shared = share(width, self._needs(row, width, pan), selected=selected)
+        left = self._gutter(view, row, shared.steps, pan, selected=selected)
+        columns = self._columns(row) if shared.columns else Strip([])
         room = max(1, width - left.cell_length - columns.cell_length)
-        text = self._text(row, room, faded=faded)
+        marks, said = self._parts_of(row.entry_id)
+        text = self._text(row, [*fitting(marks, shared.marks), *said], room, faded=faded)
         gap = Strip([Segment(" " * max(0, room - text.cell_length), self._palette.ink("dim"))])
         strip = Strip.join([left, text, gap, columns])
         strip = strip.adjust_cell_length(width).simplify()
         return strip.apply_style(base) if selected else strip
 
+    def _needs(self, row: TreeRow, width: int, pan: int) -> RowNeeds:
+        marks, said = self._parts_of(row.entry_id)
+        steps = max(0, min(row.level - pan, most_steps(width)))
+        # Where the gutter is cut at the left, a sign says so, or the row's own mark stands there.
+        aside = (1 if steps else 3) if pan > 0 else 0
+        beside = sum(cell_len(text) for text, _ in _signs(row))
+        wide = width >= COLUMNS_FROM_CELLS
+        return RowNeeds(
+            steps=steps,
+            beside=beside + aside,
+            marks=cells_of(marks),
+            least_marks=least_cells_of(marks),
+            text=cells_of(said),
+            columns=TOKEN_CELLS + AGE_CELLS if wide else 0,
+        )
+
     def _gutter(
-        self, view: TreeView, row: TreeRow, width: int, pan: int, *, selected: bool
+        self, view: TreeView, row: TreeRow, count: int, pan: int, *, selected: bool
     ) -> Strip:
         """What stands before the text. `‹` and `›` say that there are more steps."""
         dim, accent = self._palette.ink("dim"), self._palette.ink("accent")
-        count = _steps_in_sight(row, width, pan)
         shown = [_STEPS[step] for step in view.gutter(row.number, pan, count)]
         if row.level - pan > count and shown:
             shown[-1] = _DEEPER[row.is_start]
@@ -153,18 +175,7 @@ class RowPainter:
             Segment("› ", accent) if selected else Segment("  ", dim),
             Segment(text, dim),
         ]
-        if row.folded and not row.is_start:
-            segments.append(Segment("⊞ ", accent))
-        if row.hidden:
-            segments.append(Segment(f"+{row.hidden:,} ", accent))
-        if row.skipped:
-            segments.append(Segment("⋮ ", dim))
-        if row.on_path:
-            segments.append(Segment("• ", accent))
-        if row.is_leaf:
-            segments.append(Segment("[here] ", accent))
-        if row.hidden_branch:
-            segments.append(Segment("[hidden] ", dim))
+        segments += [Segment(text, self._palette.ink(role)) for text, role in _signs(row)]
         return Strip([segment for segment in segments if segment.text])
 
     def _columns(self, row: TreeRow) -> Strip:
@@ -179,8 +190,7 @@ class RowPainter:
         age = age_text(self._tree.head(entry_id).timestamp, self._now_ms())
         return Strip([Segment(f"{tokens:>{TOKEN_CELLS}}{age:>{AGE_CELLS}}", dim)])
 
-    def _text(self, row: TreeRow, room: int, *, faded: bool) -> Strip:
-        parts = self._parts_of(row.entry_id)
+    def _text(self, row: TreeRow, parts: Sequence[Part], room: int, *, faded: bool) -> Strip:
         pieces: list[Segment] = []
         if not row.hit or not self._query:
             for text, role in parts:
@@ -190,7 +200,7 @@ class RowPainter:
             [self._palette.ink("searchMatchText"), self._palette.ground("searchMatchBg")]
         )
         plain = "".join(text for text, _ in parts)
-        spans = hit_spans(self._query, plain)
+        spans = self._query.spans(plain)
         strip = Strip(_highlighted(parts, spans, self._palette.ink, found))
         in_sight = [start for start, _ in spans if cell_len(plain[:start]) < room - 2]
         if in_sight:
@@ -204,7 +214,8 @@ class RowPainter:
         head_room = max(room // 3, min(room - tail.cell_length, strip.cell_length))
         return _clipped(Strip.join([_clipped(strip, head_room), tail]), room)
 
-    def _parts_of(self, entry_id: str) -> tuple[Part, ...]:
+    def _parts_of(self, entry_id: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+        """What stands before the text of a row, and the text."""
         parts = self._parts.get(entry_id)
         if parts is None:
             if len(self._parts) >= KEPT_ROWS:
@@ -215,7 +226,8 @@ class RowPainter:
                 compared=entry_id == self.marks.compared,
                 label_time=self._label_time(entry_id) if self.label_times else "",
             )
-            parts = self._parts[entry_id] = row_parts(self._tree, entry_id, marks)
+            before = mark_parts(self._tree, entry_id, marks)
+            parts = self._parts[entry_id] = before, said_parts(self._tree, entry_id)
         return parts
 
     def _label_time(self, entry_id: str) -> str:
@@ -237,7 +249,7 @@ class RowPainter:
 
     def _find_excerpt(self, entry_id: str) -> tuple[str, str, str] | None:
         for text in self._texts_of(entry_id):
-            spans = hit_spans(self._query, text)
+            spans = self._query.spans(text)
             if not spans:
                 continue
             start, end = spans[0]
@@ -248,9 +260,22 @@ class RowPainter:
         return None
 
 
-def _steps_in_sight(row: TreeRow, width: int, pan: int) -> int:
-    """How many steps of its gutter are drawn of a row."""
-    return max(0, min(row.level - pan, RowPainter.most_levels(width)))
+def _signs(row: TreeRow) -> list[Part]:
+    """What is said of a row between its gutter and its marks."""
+    signs: list[Part] = []
+    if row.folded and not row.is_start:
+        signs.append(("⊞ ", "accent"))
+    if row.hidden:
+        signs.append((f"+{row.hidden:,} ", "accent"))
+    if row.skipped:
+        signs.append(("⋮ ", "dim"))
+    if row.on_path:
+        signs.append(("• ", "accent"))
+    if row.is_leaf:
+        signs.append(("[here] ", "accent"))
+    if row.hidden_branch:
+        signs.append(("[hidden] ", "dim"))
+    return signs
 
 
 def _highlighted(

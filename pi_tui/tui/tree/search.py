@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pi_tui.core.errors import UsageError
-from pi_tui.core.session_search import Query, match_any
 from pi_tui.core.tree import SessionTree
 from pi_tui.core.tree_rows import search_texts
+from pi_tui.tui.tree.entry_query import EntryQuery
 
 READING_S = 0.003
 BATCH_CHARS = 400_000
@@ -66,7 +66,7 @@ class TreeSearch:
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def start(self, query: Query, entry_ids: Iterable[str]) -> None:
+    def start(self, query: EntryQuery, entry_ids: Iterable[str]) -> None:
         """Look through these entries, in this order."""
         self.stop()
         self._task = asyncio.get_running_loop().create_task(self._run(query, iter(entry_ids)))
@@ -81,7 +81,7 @@ class TreeSearch:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
-    async def _run(self, query: Query, entry_ids: Iterator[str]) -> None:
+    async def _run(self, query: EntryQuery, entry_ids: Iterator[str]) -> None:
         problem: str | None = None
         try:
             while batch := self._batch(entry_ids):
@@ -105,12 +105,12 @@ class TreeSearch:
         return batch
 
 
-def hits_in(query: Query, batch: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+def hits_in(query: EntryQuery, batch: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
     """The ids of the entries that fit a query; rests now and then for the other threads."""
     hits: list[str] = []
     rest_s = time.perf_counter() + WORK_S
     for entry_id, texts in batch:
-        if match_any(query, texts)[1] is not None:
+        if query.fits(texts):
             hits.append(entry_id)
         if time.perf_counter() > rest_s:
             time.sleep(REST_S)

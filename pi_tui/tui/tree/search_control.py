@@ -13,6 +13,7 @@ from pi_tui.core.errors import UsageError
 from pi_tui.core.session_search import Query, parse_query
 from pi_tui.core.tree_view import TreeView
 from pi_tui.tui.tree.delays import Delays
+from pi_tui.tui.tree.entry_query import EntryQuery
 from pi_tui.tui.tree.line_input import LineInput
 from pi_tui.tui.tree.row_painter import RowPainter
 from pi_tui.tui.tree.search import SearchTexts, TreeSearch, outward
@@ -39,7 +40,7 @@ class SearchControl:
         self._painter = painter
         self._delays = delays
         self._show = show
-        self._query = Query()
+        self._query = EntryQuery(Query())
         self._search = TreeSearch(texts, self._found, self._ended)
         self._laid_out_s = float("-inf")
         self.layout_cost_s = 0.0
@@ -74,7 +75,7 @@ class SearchControl:
         """Leave the search; the selection stays on its entry."""
         self._delays.stop("search")
         self.line.clear()
-        self._set_query(Query())
+        self._set_query(EntryQuery(Query()))
 
     def stop(self) -> None:
         self._search.stop()
@@ -83,7 +84,7 @@ class SearchControl:
         """Search for what the line says now."""
         self._delays.stop("search")
         try:
-            query = parse_query(self.line.text)
+            query = EntryQuery(parse_query(self.line.text))
         except UsageError as error:
             self._search.stop()
             self.problem = error.text
@@ -91,7 +92,7 @@ class SearchControl:
             self._set_query(query)
         self._show()
 
-    def _set_query(self, query: Query) -> None:
+    def _set_query(self, query: EntryQuery) -> None:
         view = self._view
         self.problem = ""
         self._query = query

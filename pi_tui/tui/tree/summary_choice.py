@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from rich.cells import cell_len
 from rich.segment import Segment
+from textual import events
 from textual.strip import Strip
 
 from pi_tui.agent.navigator import NavigationPreview
@@ -28,6 +30,13 @@ _ROWS: tuple[tuple[SummaryKind, str], ...] = (
 )
 
 
+_REMEMBERED: dict[SummaryKind, str] = {
+    "none": "go without a summary",
+    "summary": "always summarise",
+    "instructions": "always with the instructions you give now",
+}
+
+
 class SummaryChoice(Struct, frozen=True):
     """`remember`: do the same without asking until the program ends."""
 
@@ -36,7 +45,7 @@ class SummaryChoice(Struct, frozen=True):
 
 
 class SummaryChoicePanel(Panel[SummaryChoice]):
-    """Asks; what would be left is counted after the question is on screen."""
+    """Asks. When it turns out that nothing could be summarised, it closes without a summary."""
 
     def __init__(
         self,
@@ -45,6 +54,7 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
         keys: KeyMap,
         *,
         chosen: SummaryKind = "none",
+        remember: bool = False,
         has_instructions: bool = False,
     ) -> None:
         super().__init__("Summarise the branch you leave?", palette, keys)
@@ -52,7 +62,7 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
         self._facts = "counting what is left …"
         self._counting: asyncio.Task[None] | None = None
         self._at = next(n for n, (kind, _) in enumerate(_ROWS) if kind == chosen)
-        self._remember = False
+        self._remember = remember
         self._has_instructions = has_instructions
 
     def on_mount(self) -> None:
@@ -68,7 +78,10 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
 
     async def _count(self) -> None:
         try:
-            self._facts = branch_facts(await self._preview())
+            preview = await self._preview()
+            self._facts = branch_facts(preview)
+            if not preview.summarizable:
+                self.finish(SummaryChoice("none"))
         except PiTuiError as error:
             self._facts = error.text
         self.refresh()
@@ -86,8 +99,7 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
     def key(self, name: str, character: str | None) -> None:
         keys = self.keys
         if keys.means(name, "tui.select.confirm"):
-            kind = _ROWS[self._at][0]
-            self.finish(SummaryChoice(kind, self._remember and kind != "instructions"))
+            self.finish(SummaryChoice(_ROWS[self._at][0], self._remember))
         elif keys.means(name, "tui.select.cancel"):
             self.finish(None)
         elif keys.means(name, "tui.select.up"):
@@ -110,16 +122,32 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
             shown = f"{'→' if chosen else ' '} {text}"
             return Strip([Segment(clip(f"  {shown}", width), ink("accent" if chosen else "text"))])
         box = "[x]" if self._remember else "[ ]"
-        usable = _ROWS[self._at][0] != "instructions"
         text = f"  {box} don't ask again in this session"
-        return Strip([Segment(clip(text, width), ink("text" if usable else "dim"))])
+        then = f": {_REMEMBERED[_ROWS[self._at][0]]}" if self._remember else ""
+        if cell_len(text + then) > width:
+            text = f"  {box} don't ask again"
+        return Strip([Segment(clip(text + then, width), ink("text"))])
+
+    async def _on_click(self, event: events.Click) -> None:
+        """A choice is taken; the box is set or not."""
+        event.stop()
+        row = event.y - 2  # below the rule and what is said about the branch
+        if event.button != 1:
+            return
+        if 0 <= row < len(_ROWS):
+            self._at = row
+            self.finish(SummaryChoice(_ROWS[row][0], self._remember))
+        elif row == len(_ROWS):
+            self._remember = not self._remember
+        self.refresh()
 
 
 def branch_facts(preview: NavigationPreview) -> str:
     """What is left behind, in one line."""
     entries = f"{preview.entries:,} {'entry' if preview.entries == 1 else 'entries'}"
     if not preview.summarizable:
-        return f"{entries} left behind, nothing in them to summarise"
+        them = "it" if preview.entries == 1 else "them"
+        return f"{entries} left behind, nothing in {them} to summarise"
     words = [f"{entries} left behind", f"about {compact_count(preview.estimated_tokens)} tokens"]
     if preview.modified_files:
         count = len(preview.modified_files)

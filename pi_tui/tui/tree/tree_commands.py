@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pi_tui.core.entries import BranchSummaryEntry
 from pi_tui.core.errors import UsageError
 from pi_tui.core.tree_shape import TreeFilter
 from pi_tui.tui.tree.tree_state import PreviewMode
@@ -95,7 +96,9 @@ class TreeCommands:
             f"{tree}hide": self._hide,
             f"{tree}mark": self._mark,
             f"{tree}compare": self._compare,
-            f"{tree}undo": lambda: panel.tell(actions.undo()),
+            f"{tree}undo": actions.undo,
+            f"{tree}origin": self._origin,
+            f"{tree}askAgain": lambda: panel.tell(actions.ask_again()),
         }
 
     def _filters(self) -> dict[str, Callable[[], None]]:
@@ -194,6 +197,16 @@ class TreeCommands:
         key = panel.tree_keys.name("app.tree.compare")
         panel.tell(f"marked; {key} on another entry compares the two" if marked else "no mark")
         panel.tree_changed()
+
+    def _origin(self) -> None:
+        """From a branch summary to the end of the branch it is about."""
+        panel, tree, selected = self._panel, self._view.tree, self._view.selected_id
+        entry = None if selected is None else tree.entry(selected)
+        if not isinstance(entry, BranchSummaryEntry):
+            raise UsageError("only a branch summary came from another branch; select one")
+        if not panel.reveal(entry.from_id):
+            raise UsageError("the branch it came from is not in this session")
+        panel.tell("the branch the summary came from ends here")
 
     def _compare(self) -> None:
         panel, selected = self._panel, self._view.selected_id

@@ -40,6 +40,8 @@ TREE_ACTIONS: tuple[TreeAction, ...] = (
     TreeAction("app.tree.hide", "hide", "hide the dead branch; nothing is deleted"),
     TreeAction("app.tree.showHidden", "hidden", "show hidden branches, or not"),
     TreeAction("app.tree.undo", "undo", "undo the last move in the tree"),
+    TreeAction("app.tree.origin", "its branch", "on a branch summary: to the entry it came from"),
+    TreeAction("app.tree.askAgain", "ask again", 'take "don\'t ask again" about summaries back'),
     TreeAction("app.tree.nextHit", "next hit", "next hit of the search"),
     TreeAction("app.tree.previousHit", "hit before", "previous hit of the search"),
     TreeAction("app.tree.larger", "larger", "more rows for the panel"),
@@ -78,13 +80,14 @@ _KNOWN: tuple[tuple[str, str], ...] = (
 )
 
 _LINE_ORDER = (
-    "tui.select.confirm", "app.tree.search", "app.tree.help", "tui.select.cancel",
-    "app.tree.label", "app.tree.preview", "app.tree.showPath", "app.tree.copy", "app.tree.pin",
-    "app.tree.fork", "app.tree.compact", "app.tree.leaveOut", "app.tree.mark",
-    "app.tree.compare", "app.tree.hide", "app.tree.showHidden", "app.tree.undo", "app.tree.larger",
-    "app.tree.smaller", "app.tree.whole",
+    "tui.select.cancel", "app.tree.help",
+    "app.tree.compact", "app.tree.pin", "app.tree.label", "app.tree.copy", "app.tree.fork",
+    "app.tree.leaveOut",
+    "tui.select.confirm", "app.tree.search", "app.tree.preview", "app.tree.showPath",
+    "app.tree.mark", "app.tree.compare", "app.tree.hide", "app.tree.showHidden", "app.tree.undo",
+    "app.tree.larger", "app.tree.smaller", "app.tree.whole",
 )  # fmt: skip
-"""What the help line names, the most important first."""
+"""What the help line names: the ways on, then what is done to an entry, then the rest."""
 
 _FIXED_WORDS = {"tui.select.confirm": "go", "tui.select.cancel": "back"}
 
@@ -110,14 +113,10 @@ class TreeKeys:
 
     def action(self, name: str, character: str | None, *, typing: bool) -> str | None:
         """What a key means; None for nothing, or for text while somebody types."""
-        if typing:
-            if character is not None and character.isprintable():
-                return None
-            found = self._table.get(name)
-            if found is None and name.startswith("alt+"):
-                found = self._table.get(name.removeprefix("alt+"))
-            return found
-        return self._table.get(name)
+        if typing and character is not None and character.isprintable():
+            return None
+        # Alt with a character is the same command wherever the keyboard is.
+        return self._table.get(name) or self._table.get(_without_alt(name))
 
     def edit(self, line: LineInput, name: str, character: str | None) -> bool:
         """Let a key change a line that is typed; False when it means something else."""
@@ -130,6 +129,19 @@ class TreeKeys:
         else:
             return False
         return True
+
+    def help_notes(self) -> tuple[str, ...]:
+        """How keys and search work, in sentences."""
+        search, focus = self.name("app.tree.search"), self.name("app.tree.focus")
+        return (
+            f"One scheme: in the list plain letters are commands. {search} gives the keys to the "
+            "search, capitals and all; there, and in the list too, a command is Alt with its "
+            f"letter. {focus} goes from one to the other.",
+            "The search is that of /resume: all words have to be found, in any order. "
+            '"quoted words" are found as they stand, re:pattern is a regular expression. Long '
+            "texts are searched for whole words and parts of words; names, labels and commands "
+            "also for letters that follow each other closely.",
+        )
 
     def help_rows(self) -> list[tuple[str, str]]:
         """All keys for `?`, as (keys, what they do)."""
@@ -145,14 +157,16 @@ class TreeKeys:
         rows += [(_shown(self.keys(action.id)), action.words) for action in TREE_ACTIONS]
         return [row for row in rows if row[0]]
 
-    def help_line(self, width: int, *, without: Iterable[str] = ()) -> str:
-        """As many keys as fit the width, the most important ones; others are under `?`."""
-        left_out = set(without)
+    def help_line(self, width: int, *, first: Iterable[str] = ()) -> str:
+        """As many keys as fit the width, the most important ones; others are under `?`.
+
+        `first`: actions that matter for the selected entry.
+        """
         words = _FIXED_WORDS | {action.id: action.word for action in TREE_ACTIONS}
         line = ""
-        for action in _LINE_ORDER:
+        for action in (*_LINE_ORDER[:2], *first, *_LINE_ORDER[2:]):
             keys = self.keys(action)
-            if not keys or action in left_out:
+            if not keys:
                 continue
             item = f"{_short(keys[0])} {words[action]}"
             longer = f"{line} · {item}" if line else item
@@ -164,6 +178,13 @@ class TreeKeys:
         """The first key of an action for people, or ""."""
         keys = self.keys(action)
         return _short(keys[0]) if keys else ""
+
+
+def _without_alt(name: str) -> str:
+    """The character that Alt is held with, as a key; "" for other keys."""
+    plain = name.removeprefix("alt+")
+    is_character = len(plain.removeprefix("shift+")) == 1
+    return plain if plain != name and is_character else ""
 
 
 def _shown(keys: Iterable[str]) -> str:

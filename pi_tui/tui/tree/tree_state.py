@@ -7,17 +7,18 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from pi_tui.core.tree import SessionTree
-from pi_tui.core.tree_view import TreeMemory
+from pi_tui.core.tree_memory import TreeMemory
 from pi_tui.tui.tree.search import SearchTexts
 
 PreviewMode: TypeAlias = Literal["beside", "whole", "off"]
-SummaryAnswer: TypeAlias = Literal["none", "summary"]
+SummaryAnswer: TypeAlias = Literal["none", "summary", "instructions"]
 
 
 class TreeState(Struct):
     """`rows`: the height the person chose, None: half of the terminal. `answer`: what is to be
-    done about summaries without asking again. `instructions`: what was typed for one. `marks_of`:
-    for how many entries and which leaf `pinned` and `left_out` were found."""
+    done about summaries without asking again. `instructions`: what was typed for one, and is used
+    again with the answer of that name. `marks_of`: for how many entries and which leaf `pinned`
+    and `left_out` were found."""
 
     tree: SessionTree
     texts: SearchTexts

@@ -45,6 +45,7 @@ from pi_tui.core.streaming import (
 )
 from pi_tui.core.transcript import (
     AssistantBlock,
+    Block,
     CoveredBlock,
     NoticeBlock,
     ShellBlock,
@@ -54,6 +55,7 @@ from pi_tui.core.transcript import (
     blocks_of,
 )
 from pi_tui.tui.live_transcript import LiveTranscript
+from pi_tui.tui.transcript.unread import Clue, Unread
 
 
 class BlockList:
@@ -92,6 +94,21 @@ class BlockList:
 
     def block(self, key: str) -> ShownBlock | None:
         return next((block for block in self.blocks if block.key == key), None)
+
+
+class Earlier(Unread):
+    """Something unread that nobody reads here."""
+
+    has_user_messages = has_outputs = True
+
+    def holds(self, block_key: str) -> bool:
+        raise NotImplementedError
+
+    def read(self) -> list[Block]:
+        raise NotImplementedError
+
+    def read_if(self, clue: Clue) -> list[Block] | None:
+        raise NotImplementedError
 
 
 class Script:
@@ -395,12 +412,12 @@ def test_earlier_blocks_go_behind_the_startup_lines() -> None:
     live = LiveTranscript(sink)
     script = Script()
     plain(script)
-    live.rebuild([NoticeBlock("startup:0", "info", "context: AGENTS.md")])
+    head = NoticeBlock("startup:0", "info", "context: AGENTS.md")
+    old = Earlier("old", 3)
+    live.rebuild([], head=[head], earlier=lambda coverage: [old])
     for event in script.events:
         live.handle(event)
-    live.put_before([AssistantBlock("old", "old text")], after=1)
-    assert [block.key for block in sink.blocks][:2] == ["startup:0", "old"]
-    assert sink.blocks[2:] == blocks_of(script.entries)
+    assert sink.blocks == [head, old, *blocks_of(script.entries)]
 
 
 def test_an_answer_that_was_never_stored_disappears() -> None:
@@ -468,8 +485,26 @@ def test_the_beginning_of_a_covered_path_goes_behind_the_divider() -> None:
     script.compact(keep=1)
     live = LiveTranscript(sink, lambda: script.coverage)
     head = NoticeBlock("startup:0", "info", "context: AGENTS.md")
-    live.rebuild([head, *blocks_of(script.entries[5:])], script.coverage)
-    assert sink.blocks[1] == CoveredBlock("covered:00000001", 9, 5)
-    live.put_before(blocks_of(script.entries[:5]), after=1)
-    assert sink.kept_positions == [False, True]
-    assert sink.blocks == [head, *script.replayed]
+    old = Earlier(f"{script.entries[0].id}:unread", 5)
+    end = blocks_of(script.entries[5:])
+    live.rebuild(end, script.coverage, head=[head], earlier=lambda coverage: [old])
+    assert sink.blocks[:3] == [head, CoveredBlock("covered:00000001", 9, 6), old]
+    assert sink.blocks[3:] == with_covered(end, script.coverage)[1:]
+
+
+def test_what_is_unread_is_cut_anew_when_a_compaction_covers_it() -> None:
+    script, sink = Script(), BlockList()
+    for n in range(6):
+        script.user(str(n))
+    asked: list[int] = []
+
+    def earlier(coverage: Coverage) -> list[Earlier]:
+        asked.append(len(coverage.runs))
+        return [Earlier(f"{script.entries[0].id}:unread", 3)]
+
+    live = LiveTranscript(sink, lambda: script.coverage)
+    live.rebuild(blocks_of(script.entries[3:]), earlier=earlier)
+    script.compact(keep=1)
+    live.handle(script.events[-1])
+    assert asked == [0, 1]
+    assert [type(block) for block in sink.blocks[:2]] == [CoveredBlock, Earlier]

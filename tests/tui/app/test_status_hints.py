@@ -34,16 +34,16 @@ async def test_that_a_second_ctrl_c_leaves_is_said_and_goes_again(bench: Make) -
         above = b.lines()[:18]
         await pilot.press("ctrl+c")
         await pilot.pause()
-        assert "── ctrl+c again, within 2 s, leaves ──" in rule(b)
+        assert "── ctrl+c twice quickly to leave ──" in rule(b)
         b.app.status.drop_hint()  # what the timer does
         await pilot.pause()
         assert b.lines()[:18] == above
         await pilot.press("a", "b", "ctrl+c")
         await pilot.pause()
-        assert "again, within" in rule(b) and b.app.editor.buffer.text == ""
+        assert "twice quickly" in rule(b) and b.app.editor.buffer.text == ""
         await pilot.press("x")
         await pilot.pause()
-        assert "again, within" not in b.screen
+        assert "twice quickly" not in b.screen
         assert b.app.is_running
 
 
@@ -55,9 +55,9 @@ async def test_while_it_works_ctrl_c_names_the_key_that_interrupts(bench: Make) 
         assert "Working" in rule(b)
         await pilot.press("ctrl+c")
         await pilot.pause()
-        assert "esc interrupts · ctrl+c again, within 2 s, leaves" in rule(b)
+        assert "esc interrupts · ctrl+c twice quickly to leave" in rule(b)
         b.app.status.show()  # the spinner's next step does not take it away
-        assert "again, within" in rule(b)
+        assert "twice quickly" in rule(b)
         b.app.status.drop_hint()
         await pilot.pause()
         assert "Working" in rule(b)
@@ -69,7 +69,7 @@ async def test_a_hint_takes_the_wording_that_fits(bench: Make) -> None:
         b.session.emit(ActivityChanged("running"))
         await pilot.press("ctrl+c")
         await pilot.pause()
-        assert rule(b) == "── ctrl+c again, within 2 s, leaves ────"
+        assert rule(b) == "── ctrl+c twice quickly to leave ───────"
 
 
 async def test_toggles_say_what_they_did(bench: Make) -> None:
@@ -166,7 +166,7 @@ async def test_a_narrow_picker_names_the_way_out(bench: Make) -> None:
         b.app.spawn(b.app.ui.choose("A title that is too long for the rule above", choices))
         await pilot.pause(0.05)
         assert "── esc cancels · enter chooses ──" in b.screen
-        assert "── A title that is too long for the r… ──"[:36] in b.screen
+        assert "  A title that is too long for the\n  rule above\n" in b.screen
         assert "› a-rather-long-label-that-i…      and…"[:26] in b.screen
 
 
@@ -223,4 +223,4 @@ async def test_typing_in_one_read_takes_a_hint_away_too(bench: Make) -> None:
         await pilot.press("ctrl+c")
         b.app.post_message(events.Paste("text"))
         await pilot.pause()
-        assert "again, within" not in b.screen
+        assert "twice quickly" not in b.screen

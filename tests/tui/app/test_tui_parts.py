@@ -149,10 +149,10 @@ def test_unknown_and_estimated_context() -> None:
 
 def test_the_least_important_part_goes_first() -> None:
     parts = [FooterPart("aaaa", 3), FooterPart("bbbb", 1), FooterPart("cccc", 2)]
-    assert fitting(parts, 14, [4, 4, 4]) == [0, 1, 2]
-    assert fitting(parts, 13, [4, 4, 4]) == [0, 2]
-    assert fitting(parts, 5, [4, 4, 4]) == [0]
-    assert fitting(parts, 1, [4, 4, 4]) == [0]
+    assert fitting(parts, 14, [4, 4, 4]) == {0: 4, 1: 4, 2: 4}
+    assert fitting(parts, 13, [4, 4, 4]) == {0: 4, 2: 4}
+    assert fitting(parts, 5, [4, 4, 4]) == {0: 4}
+    assert fitting(parts, 1, [4, 4, 4]) == {0: 1}
 
 
 def test_home_is_a_tilde_only_as_a_whole_name() -> None:

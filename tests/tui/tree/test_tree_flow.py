@@ -226,7 +226,7 @@ async def test_the_question_is_there_before_its_facts(open_tree):
 
 def test_what_is_left_is_said_in_one_line():
     assert branch_facts(NavigationPreview(1, 0, False)) == (
-        "1 entry left behind, nothing in them to summarise"
+        "1 entry left behind, nothing in it to summarise"
     )
     preview = NavigationPreview(9, 200_000, True, left_out_messages=3, modified_files=("a", "b"))
     assert branch_facts(preview) == (

@@ -17,7 +17,7 @@ async def test_it_opens_in_the_lower_half_with_the_leaf_selected(open_tree):
         assert "(8/8) [default]" in desk.screen
         assert "├⊟ user: fix the lexer" in desk.screen
         assert "└⊟ • user: try another way" in desk.screen
-        assert desk.lines()[-3].startswith("── enter go · / search")
+        assert desk.lines()[-3].startswith("── esc back · ? help · z compact")
 
 
 @pytest.mark.parametrize(("width", "height"), [(120, 40), (60, 20), (40, 12), (30, 8)])
@@ -69,7 +69,7 @@ async def test_the_keys_of_the_reference_move_and_filter(open_tree):
         await desk.press("ctrl+left")
         assert view.selected_id == "u3"
         await desk.press("alt+left")
-        assert "+2 • user: try another way" in desk.screen
+        assert "+2 • [here] user: try another way" in desk.screen
         await desk.press("ctrl+right")
         assert "+2" not in desk.screen
 
