@@ -184,6 +184,7 @@ class Rig:
     steering_mode: DeliveryMode = "one-at-a-time"
     compaction: Callable[[Model], CompactionSettings] = default_compaction
     summary_model: str | None = None
+    branch_reserve_tokens: int = 16_384
     other_models: tuple[Model, ...] = ()
     system: str = "You are a test."
     secrets: tuple[str, ...] = ()
@@ -210,7 +211,7 @@ class Rig:
             retry=self.retry,
             steering_mode=self.steering_mode,
             compaction=self.compaction,
-            summaries=lambda: SummaryPreferences(model=self.summary_model),
+            summaries=lambda: SummaryPreferences(self.summary_model, self.branch_reserve_tokens),
         )
         if opened is None:
             heads = tuple(head_of(entry) for entry in self.store.entries)

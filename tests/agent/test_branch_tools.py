@@ -325,4 +325,5 @@ async def test_a_chain_of_many_entries_is_no_problem(rig):
         session.set_label(rig.store.entries[0].id, str(number))
     dump = await session.tree_dump()
     assert len(dump["nodes"]) == 3_002
-    assert (await session.preview_navigation(rig.store.entries[0].id)).entries > 3_000
+    preview = await session.preview_navigation(rig.store.entries[0].id)
+    assert preview.entries == 1  # labels are nothing people see as left behind

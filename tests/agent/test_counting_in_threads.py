@@ -148,7 +148,7 @@ async def test_a_preview_counts_each_message_once(rig, slow):
     session, estimator = slow
     estimator.may.set()
     rig.model = session.model
-    session._navigator._summaries._reserve_tokens = session.model.context_window - 500
+    rig.branch_reserve_tokens = session.model.context_window - 500
     preview = await session.preview_navigation(session.tree.ids()[0])
     assert preview.left_out_messages > 0
     assert len(estimator.messages) == len({id(m) for m in estimator.messages}) == 29
