@@ -13,12 +13,13 @@ from collections.abc import Callable
 
 from textual.app import App, ComposeResult
 
-from pi_tui.core.transcript import AssistantBlock, Block, ToolBlock, UserBlock
+from pi_tui.core.transcript import AssistantBlock, Block, ShownBlock, ToolBlock, UserBlock
 from pi_tui.resources.themes import load_theme
 from pi_tui.tui.theme import textual_theme, transcript_styles
 from pi_tui.tui.transcript import Transcript
 from pi_tui.tui.transcript.markdown import MarkdownRenderer
 from pi_tui.tui.transcript.markdown_column import MarkdownColumn, draw_markdown
+from pi_tui.tui.transcript.unread import Clue, Unread
 
 PARAGRAPH = (
     "Some **bold** words, `code`, a [link](https://example.com) and enough of plain prose around "
@@ -43,6 +44,24 @@ class BenchApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.transcript
+
+
+class Stored(Unread):
+    """A stretch of 64 blocks that are made when they are read."""
+
+    has_user_messages = has_outputs = True
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"s{number}", 64)
+
+    def holds(self, block_key: str) -> bool:
+        return block_key.startswith(f"{self.key}:")
+
+    def read(self) -> list[Block]:
+        return [AssistantBlock(f"{self.key}:{n}", PARAGRAPH) for n in range(64)]
+
+    def read_if(self, clue: Clue) -> list[Block] | None:
+        return self.read()
 
 
 def conversation(blocks: int) -> list[Block]:
@@ -100,6 +119,28 @@ async def main() -> int:
             "opening 12,000 blocks / 300 blocks", many_ms / few_ms, 40,
             f"{many_ms:.1f} ms and {few_ms:.1f} ms",
         )  # fmt: skip
+
+        unread: list[ShownBlock | Unread] = [Stored(n) for n in range(2_000)]
+
+        def open_unread() -> None:
+            transcript.set_blocks([*unread, *few])
+            transcript.flush()
+
+        unread_ms = cpu_ms(open_unread)
+        report(
+            "opening 300 blocks below 128,000 unread ones / 300 blocks", unread_ms / few_ms, 5,
+            f"{unread_ms:.1f} ms",
+        )  # fmt: skip
+
+        def to_top_and_back() -> None:
+            transcript.scroll_top()
+            transcript.flush()
+            transcript.scroll_bottom()
+            transcript.flush()
+
+        jump_ms = cpu_ms(to_top_and_back)
+        report("to the top of them and back / opening", jump_ms / unread_ms, 4, f"{jump_ms:.1f} ms")
+        open_blocks(many)
 
         def page_up() -> None:
             transcript.page_up()

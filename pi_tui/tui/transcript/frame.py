@@ -94,5 +94,6 @@ class Frame:
         if self._viewport.following:
             return ""
         new = f"{self.unseen} new · " if self.unseen else ""
-        label = f" ↓ {new}jump to latest ({self._key_hints.latest}) "
+        hints = self._key_hints
+        label = f" {hints.more or f'↓ {new}jump to latest ({hints.latest})'} "
         return label if len(label) <= size.width else " ↓ "

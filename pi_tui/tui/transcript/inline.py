@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from rich.style import Style
 
-from pi_tui.core.sanitise import sanitise_line
+from pi_tui.core.sanitise import sanitise, sanitise_line
 from pi_tui.tui.theme import TranscriptStyles
 from pi_tui.tui.transcript.rows import Span
 
@@ -37,7 +37,9 @@ def inline_spans(tokens: Sequence[Token], base: Style, styles: TranscriptStyles)
     for token in tokens:
         kind = token.type
         if kind == "text":
-            spans.append((token.content.replace("\t", "    "), stack[-1]))
+            # An entity may stand for any character, also for one that a terminal would act on.
+            text = sanitise(token.content).replace("\n", " ")
+            spans.append((text.replace("\t", "    "), stack[-1]))
         elif kind in ("softbreak", "hardbreak"):
             spans.append(("\n", stack[-1]))
         elif kind == "code_inline":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 class KeyHints:
     """What people press to see more: tool output and summaries, thinking, the end.
 
+    `more` is what stands on the last line in place of the way to the end, where that is not wanted.
     `focus` goes to a block that can be opened; `toggle`, `copy`, `origin` (of a branch summary) and
     `leave` are for the one that has the focus.
     """
@@ -16,6 +17,7 @@ class KeyHints:
     expand: str = "ctrl+o"
     thinking: str = "ctrl+t"
     latest: str = "ctrl+end"
+    more: str = ""
     focus: str = "alt+shift+up"
     toggle: str = "enter"
     copy: str = "ctrl+x"

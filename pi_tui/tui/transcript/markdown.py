@@ -1,8 +1,8 @@
 """Chunks of Markdown to rows, by the tokens of markdown-it (imported at the first use).
 
-Foreign text stays text: no HTML, no entities, no reference definitions, and a backslash before a
-bracket or a dollar stays, because models write mathematics that way. Line ends of a paragraph are
-kept. Input is sanitised; widths are cells.
+Foreign text stays text: no HTML, no reference definitions, and a backslash before a bracket or a
+dollar stays, because models write mathematics that way. Line ends of a paragraph are kept. Input is
+sanitised, and so is again what an entity (`&#27;`) stands for; widths are cells.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.disable(["reference", "entity"])
+    parser.disable(["reference"])
     parser.inline.ruler.at("escape", _escape)
     return parser
 

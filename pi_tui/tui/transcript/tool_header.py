@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 
+from pi_tui.core.content import INVALID_JSON_KEY
 from pi_tui.core.messages import JSON
 from pi_tui.core.sanitise import reveal, reveal_line
 from pi_tui.core.transcript import ToolBlock
 
 MAX_ARGUMENT_CHARS = 20_000
+MAX_INVALID_CHARS = 2_000
 SCANNED_PARTIAL_CHARS = 4_096
 
 STATE_SIGNS = {"pending": "○", "running": "●", "ok": "✓", "error": "✗", "aborted": "⊘"}
@@ -26,6 +28,8 @@ def main_argument(block: ToolBlock) -> str:
     arguments = block.arguments
     if not arguments and block.partial_arguments:
         return _from_partial(block)
+    if raw := _text(arguments, INVALID_JSON_KEY):
+        return f"not JSON: {reveal_line(raw[:MAX_INVALID_CHARS])}"
     path = _text(arguments, "path") or _text(arguments, "file_path")
     if block.name in ("bash", "powershell"):
         return "$ " + reveal(_text(arguments, "command"))

@@ -72,6 +72,8 @@ def test_how_much_is_shown_of_each_tool(name, arguments, shown, first, hidden) -
         ("write", {"path": "a\nb"}, "✓ write a␊b"),
         ("other", {"city": "Zürich"}, '✓ other {"city": "Zürich"}'),
         ("bash", {"command": 5}, "✓ bash $"),
+        ("bash", {"__invalid_json__": '{"command": "l\x1b'}, '✓ bash not JSON: {"command": "l␛'),
+        ("read", {"__invalid_json__": "x" * 20_000}, "✓ read not JSON:"),
     ],
 )
 def test_heads_name_the_tool_and_its_main_argument(name, arguments, head) -> None:

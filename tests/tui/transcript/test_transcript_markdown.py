@@ -54,7 +54,7 @@ plain
 
 still code
    ```
-last & <b>not html</b> &amp; [ref]
+last & <b>not html</b> &amp; &#x202e;[ref]
 
 [ref]: http://example.com
 """
@@ -147,7 +147,7 @@ def test_how_a_document_is_drawn() -> None:
         "▏ indented()",
         "▏ ",
         "▏ still code",
-        "last & <b>not html</b> &amp; [ref]",
+        "last & <b>not html</b> & ‹U+202E›[ref]",
         "",
         "[ref]: http://example.com",
     ]
