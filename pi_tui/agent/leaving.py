@@ -88,11 +88,21 @@ def save_and_close(store: SessionStore, rescue_directory: str) -> list[str]:
     return told
 
 
-def rescue(store: SessionStore, rescue_directory: str, limit_s: float) -> list[str]:
+def _kind_of_fault(error: BaseException) -> str:
+    return f"internal error: {type(error).__name__}"
+
+
+def rescue(
+    store: SessionStore,
+    rescue_directory: str,
+    limit_s: float,
+    fault_words: Callable[[BaseException], str] = _kind_of_fault,
+) -> list[str]:
     """Save what waits though the program ends at once; returns what the user must know.
 
     Blocks for `limit_s` at most, whatever the disk does, and may be called in a signal handler: the
-    work is done in a thread, because the interrupted code may be using the store.
+    work is done in a thread, because the interrupted code may be using the store. `fault_words`
+    says what went wrong without keys.
     """
     told: list[str] = []
     if store.pending:
@@ -102,7 +112,7 @@ def rescue(store: SessionStore, rescue_directory: str, limit_s: float) -> list[s
             try:
                 told.extend(_save_waiting(store, rescue_directory))
             except Exception as error:  # noqa: BLE001 - nobody else is left to tell of it
-                told.append(f"LOST: internal error: {type(error).__name__}: {error}")
+                told.append(f"LOST: {fault_words(error)}")
 
         thread = Thread(target=save, name="rescue", daemon=True)
         thread.start()

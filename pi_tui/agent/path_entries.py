@@ -63,7 +63,7 @@ async def load_context_path(tree: SessionTree, source: EntrySource) -> list[Entr
         tree.entry(entry_id)
         if number % DECODED_AT_ONCE == 0:
             await asyncio.sleep(0)
-    return tree.context_path()
+    return tree.context_path(path_ids[-1] if path_ids else None)
 
 
 def newest_answer(tree: SessionTree) -> AssistantMessage | None:

@@ -444,7 +444,9 @@ class AgentSession:
 
     def rescue(self, limit_s: float = 1.0) -> tuple[str, ...]:
         """At an end that waits for nobody: save what is not in the file; see `leaving.rescue`."""
-        return tuple(rescue(self.store, self._world.rescue_directory, limit_s))
+        return tuple(
+            rescue(self.store, self._world.rescue_directory, limit_s, self._bus.fault_words)
+        )
 
     async def close(self) -> tuple[str, ...]:
         """Stop all work, keep what was done, give up the lock; returns lines to tell at the end."""

@@ -269,8 +269,8 @@ _REASONS: dict[NotSentReason, str] = {
 async def _context(call: CommandCall) -> None:
     session = call.session
     tree = session.tree
+    path_ids = tree.path_ids()  # before the wait: an entry that comes meanwhile is in neither
     path = await load_context_path(tree, session.store)
-    path_ids = tree.path_ids()
     whole = session.coming_context(path)
 
     def make() -> ContextReport:

@@ -71,7 +71,8 @@ def unused_settings(loaded: LoadedSettings) -> tuple[str, ...]:
     said = []
     for path, value, guess in _without_effect(loaded.merged, Settings, ()):
         harmless = UNUSED_SETTINGS.get(path, ())
-        if value is None or value in harmless or (path not in UNUSED_SETTINGS and _is_off(value)):
+        known = path in UNUSED_SETTINGS
+        if value is None or value in harmless or (not known and not guess and _is_off(value)):
             continue
         place = f"{loaded.file_of(path)}: {dotted(path)}"
         if guess:

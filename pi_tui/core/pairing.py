@@ -127,9 +127,6 @@ class _Exchange:
         self.results: list[tuple[int, ToolResultMessage]] = []
         self._open = list(range(len(self.calls)))
 
-    def waits_for(self, call_id: str) -> bool:
-        return any(self.calls[i].id == call_id for i in self._open)
-
     def take(self, result: ToolResultMessage) -> None:
         call = next(i for i in self._open if self.calls[i].id == result.tool_call_id)
         self._open.remove(call)

@@ -116,7 +116,7 @@ class Tool(Protocol):
         ...
 
     def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        """The real path a call would write; calls that write the same one run in call order."""
+        """What stands for the file a call would write; calls on the same one run in call order."""
         ...
 
     async def run(self, arguments: dict[str, JSON], context: ToolContext) -> ToolOutput:

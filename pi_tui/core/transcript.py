@@ -226,10 +226,11 @@ def assistant_blocks(key: str, message: AssistantMessage) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def blocks_of(entries: Iterable[Entry]) -> list[Block]:
+def blocks_of(entries: Iterable[Entry], *, running: bool = False) -> list[Block]:
     """The transcript of a path, entries root to leaf; calls carry their results.
 
-    A call without a result was interrupted: by the end of the program, or by a move to before it.
+    A call without a result was interrupted, by the end of the program or by a move to before it,
+    unless the path is `running`: then it may still be answered.
     """
     blocks: list[Block] = []
     open_calls: dict[str, int] = {}
@@ -246,6 +247,8 @@ def blocks_of(entries: Iterable[Entry]) -> list[Block]:
             if isinstance(part, ToolBlock):
                 open_calls[part.call_id] = len(blocks)
             blocks.append(part)
+    if running:
+        return blocks
     return [
         replace(block, state="error", output=NO_RESULT)
         if isinstance(block, ToolBlock) and block.state == "pending"

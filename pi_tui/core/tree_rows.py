@@ -256,57 +256,69 @@ def main_argument(arguments: dict[str, JSON]) -> str:
 # ---------------------------------------------------------------- searching
 
 
-def search_texts(tree: SessionTree, entry_id: str) -> tuple[str, ...]:
-    """All of an entry in which a search looks: label, what it is, and its full text.
+class EntryTexts(Struct, frozen=True):
+    """All of an entry in which a search looks. `names`: label, what it is, tools, arguments of
+    calls, commands, models; `bodies`: what was said, thought, put out or summarised."""
+
+    names: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+
+
+def search_texts(tree: SessionTree, entry_id: str) -> EntryTexts:
+    """The texts of an entry, none when it cannot be read.
 
     A tool result is found by its tool, by each argument of its call and by its output.
     """
     try:
         entry = tree.entry(entry_id)
     except StorageError:
-        return ()
-    texts = [tree.label(entry_id) or "", row_role(tree, entry_id), *_body_texts(tree, entry)]
-    return tuple(text for text in texts if text)
+        return EntryTexts()
+    names, bodies = _texts(tree, entry)
+    named = [tree.label(entry_id) or "", row_role(tree, entry_id), *names]
+    return EntryTexts(tuple(filter(None, named)), tuple(filter(None, bodies)))
 
 
-def _body_texts(tree: SessionTree, entry: Entry) -> list[str]:
+def _texts(tree: SessionTree, entry: Entry) -> tuple[list[str], list[str]]:
+    """Names and bodies."""
     if isinstance(entry, MessageEntry):
         return _message_texts(tree, entry, entry.message)
     if isinstance(entry, CompactionEntry):
-        return [entry.summary]
+        return [], [entry.summary]
     if isinstance(entry, BranchSummaryEntry):
-        return ["branch summary", entry.summary]
+        return ["branch summary"], [entry.summary]
     if isinstance(entry, CustomMessageEntry):
-        return [entry.custom_type, text_of(entry.content)]
-    texts = [_backstage(tree, entry)]
+        return [entry.custom_type], [text_of(entry.content)]
     data: JSON = None
     if isinstance(entry, CustomEntry | UnknownEntry):
         data = entry.data
     elif isinstance(entry, ContextEditEntry):
         data = entry.replacement
-    return texts if data is None or data is UNSET else [*texts, _json(data)]
+    return [_backstage(tree, entry)], [] if data is None or data is UNSET else [_json(data)]
 
 
-def _message_texts(tree: SessionTree, entry: MessageEntry, message: Message) -> list[str]:
+def _message_texts(
+    tree: SessionTree, entry: MessageEntry, message: Message
+) -> tuple[list[str], list[str]]:
     if isinstance(message, UserMessage | CustomMessage):
-        return [text_of(message.content)]
+        return [], [text_of(message.content)]
     if isinstance(message, AssistantMessage):
-        thoughts = (part for part in message.content if isinstance(part, ThinkingContent))
-        texts = [message.text, *(part.thinking for part in thoughts), message.model]
+        names = [message.model]
         for call in message.tool_calls:
-            texts += [call.name, *_argument_texts(call.arguments)]
+            names += [call.name, *_argument_texts(call.arguments)]
+        thoughts = (part for part in message.content if isinstance(part, ThinkingContent))
+        bodies = [message.text, *(part.thinking for part in thoughts)]
         if message.error_message is not UNSET:
-            texts.append(message.error_message)
-        return texts
+            bodies.append(message.error_message)
+        return names, bodies
     if isinstance(message, ToolResultMessage):
         found = find_call(tree, entry)
         arguments = _argument_texts(found.arguments) if found is not None else []
-        return [message.tool_name, *arguments, output_text(message.content)]
+        return [message.tool_name, *arguments], [output_text(message.content)]
     if isinstance(message, BashExecutionMessage):
-        return [message.command, message.output]
+        return [message.command], [message.output]
     if isinstance(message, SystemMessage):
-        return [system_text(message)]
-    return []
+        return [], [system_text(message)]
+    return [], []
 
 
 def _argument_texts(arguments: dict[str, JSON]) -> list[str]:
@@ -325,7 +337,8 @@ def full_text(tree: SessionTree, entry_id: str) -> str:
             return output_text(message.content)
         if isinstance(message, BashExecutionMessage):
             return f"$ {message.command}\n{message.output}"
-    return "\n".join(text for text in _body_texts(tree, entry) if text)
+    names, bodies = _texts(tree, entry)
+    return "\n".join(text for text in (*names, *bodies) if text)
 
 
 # ---------------------------------------------------------------- numbers

@@ -83,6 +83,19 @@ class TreeShape:
         upward.reverse()
         return upward
 
+    def flags(self, mode: TreeFilter, place: int, labelled: Iterable[int]) -> bytearray:
+        """One byte for each entry: does a filter admit it? At `place` a quiet answer is shown."""
+        kinds = self.kinds
+        flags = kinds.translate(admitted(mode))
+        if admits_answers(mode) and place >= 0 and kinds[place] == QUIET_ANSWER:
+            flags[place] = 1
+        if mode != "labeled-only":
+            return flags
+        chosen = bytearray(len(kinds))
+        for at in labelled:
+            chosen[at] = flags[at]
+        return chosen
+
     def above(self, at: int, wanted: Callable[[int], bool]) -> int:
         """The nearest entry at or above an index that is wanted; -1 when there is none."""
         while at >= 0 and not wanted(at):

@@ -19,12 +19,9 @@ from pi_tui.core.tree_memory import TreeMemory
 from pi_tui.core.tree_shape import (
     BACKSTAGE,
     FILTERS,
-    QUIET_ANSWER,
     UNREAD_ANSWER,
     TreeFilter,
     TreeShape,
-    admits_answers,
-    admitted,
 )
 
 
@@ -181,14 +178,7 @@ class TreeView:
 
     def _flags(self) -> bytearray:
         """One byte for each entry: may it be shown, folds and search aside?"""
-        kinds, mode = self.shape.kinds, self.filter
-        flags = kinds.translate(admitted(mode))
-        if admits_answers(mode) and self._place >= 0 and kinds[self._place] == QUIET_ANSWER:
-            flags[self._place] = 1
-        if mode == "labeled-only":
-            allowed, flags = flags, bytearray(len(kinds))
-            for at in self._labelled:
-                flags[at] = allowed[at]
+        flags = self.shape.flags(self.filter, self._place, self._labelled)
         self._made_hidden_count = 0
         if not self.memory.show_hidden:
             for first, end in self._hidden_ranges():
@@ -363,8 +353,8 @@ class TreeView:
         parent = self._layout.parent(number)
         above = self._layout.rows[parent] if parent >= 0 else -1
         at = self.shape.parents[self._layout.rows[number]]
-        while at >= 0 and at != above and not self._shown_flags[at]:
-            at = self.shape.parents[at]
+        flags = self._shown_flags
+        at = self.shape.above(at, lambda at: at == above or bool(flags[at]))
         return at >= 0 and at != above
 
     @property

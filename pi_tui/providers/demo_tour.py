@@ -377,7 +377,7 @@ def _file_to_read(names: Sequence[str]) -> str | None:
 def _lines_of_file(text: str) -> list[str]:
     """The lines of the file in what a tool returned, without the tool's own words around them.
 
-    None when it is a single sentence: the file is empty, or no text.
+    Empty when it is a single sentence: the file is empty, or no text.
     """
     lines = text.splitlines()
     numbered = [_LINE_NUMBER.sub("", line) for line in lines if _LINE_NUMBER.match(line)]

@@ -122,7 +122,7 @@ class FileLibrary:
         if found is None:
             return None
         # The texts of a long session are not all held for the one that is shown.
-        shown = next(islice(self._texts_of(row, never), number, None), "")
+        shown = next(islice(self._texts_of(row, stopped), number, None), "")
         excerpt, spans = excerpt_of(shown, found)
         return SessionHit(row, found.score, excerpt, spans)
 

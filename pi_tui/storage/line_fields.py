@@ -35,6 +35,8 @@ def with_fields(line: bytes, changed: Mapping[str, JSON]) -> bytes:
 
     Of a field that stands twice the last one is changed, which is the one that counts.
     """
+    if not changed:
+        return line
     fields = list(_fields(line))
     last = {decode_line(field.name): field for field in fields}
     edits: list[tuple[int, int, bytes]] = []

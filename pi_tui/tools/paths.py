@@ -73,9 +73,15 @@ def _spellings(path: str) -> Iterator[str]:
     yield unicodedata.normalize("NFD", curly)
 
 
-def real_path(path: str, cwd: str, home: str) -> str:
-    """The file a write to the path would reach, all links followed."""
-    return os.path.realpath(resolve_existing(path, cwd, home))
+def file_key(path: str, cwd: str, home: str) -> str:
+    """The same for all paths to one file, links followed and names spelled in any way.
+
+    It does not depend on what is there at the moment: a write that comes later in a batch must not
+    be told apart because an earlier one made the file. No name to open the file by.
+    """
+    real = os.path.realpath(resolve_existing(path, cwd, home))
+    plain = unicodedata.normalize("NFC", real)
+    return plain.replace("\u2019", "'").replace("\u202f", " ")
 
 
 def shown(path: str, cwd: str) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from pi_tui.core.messages import JSON, TextContent, ToolDeclaration
 from pi_tui.core.protocols import ToolContext, ToolOutput
 from pi_tui.tools.options import ToolOptions
-from pi_tui.tools.paths import real_path, require_directory
+from pi_tui.tools.paths import file_key, require_directory
 from pi_tui.tools.threads import run_to_the_end
 
 
@@ -69,7 +69,7 @@ class WritingTool(BuiltinTool[NamesFileT]):
         """Write the file. Blocking."""
 
     def written_path(self, arguments: dict[str, JSON], cwd: str) -> str | None:
-        return real_path(self.parse(arguments).path, cwd, self._options.home)
+        return file_key(self.parse(arguments).path, cwd, self._options.home)
 
     async def work(self, parsed: NamesFileT, context: ToolContext) -> ToolOutput:
         return await run_to_the_end(lambda: self.write(parsed, context.cwd))

@@ -13,7 +13,6 @@ from pi_tui.core.coverage import Coverage, is_shown
 from pi_tui.core.entries import Entry
 from pi_tui.core.transcript import Block, blocks_of
 from pi_tui.core.tree import SessionTree
-from pi_tui.tui.garbage import set_aside
 from pi_tui.tui.path_stretch import LineSource, PathStretch
 
 FIRST_ENTRIES = 120
@@ -64,7 +63,6 @@ class PathReader:
             stop = self._whole_turns(min(start + SLICE_ENTRIES, self._cut), self._cut)
             blocks += blocks_of([self._tree.entry(entry_id) for entry_id in self._ids[start:stop]])
             start = stop
-            set_aside()
             await asyncio.sleep(PAUSE_S)
         return blocks
 

@@ -197,6 +197,17 @@ class Prepared(Struct, frozen=True):
     context_files: tuple[ContextFile, ...]
 
 
+def prepare_or_close(
+    start: Start, sessions: Sessions, opened: OpenedSession, listener: Listener | None = None
+) -> Prepared:
+    """The same as `prepare`; whatever goes wrong, the session is closed and free for others."""
+    try:
+        return prepare(start, sessions, opened, listener)
+    except BaseException:
+        opened.store.close()
+        raise
+
+
 def prepare(
     start: Start, sessions: Sessions, opened: OpenedSession, listener: Listener | None = None
 ) -> Prepared:

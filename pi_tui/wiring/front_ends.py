@@ -6,7 +6,6 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from pi_tui.agent.bus import Listener
 from pi_tui.agent.session import AgentSession
 from pi_tui.commands.builtin import builtin_registry
 from pi_tui.commands.registry import CommandRegistry
@@ -18,7 +17,7 @@ from pi_tui.core.protocols import OpenedSession
 from pi_tui.export.exporter import FileExporter
 from pi_tui.wiring.agent import (
     Prepared,
-    prepare,
+    prepare_or_close,
     refuse_wrong_arguments,
     settings_notice,
     use_local_model,
@@ -44,16 +43,6 @@ def _registry(start: Start, sessions: Sessions) -> CommandRegistry:
     for command in session_commands(sessions.library(), FileExporter(start.secrets)):
         registry.add(command)
     return registry
-
-
-def _prepared(
-    start: Start, sessions: Sessions, opened: OpenedSession, listener: Listener | None = None
-) -> Prepared:
-    try:
-        return prepare(start, sessions, opened, listener)
-    except PiTuiError:
-        opened.store.close()
-        raise
 
 
 def _prompts(start: Start, *, piped: bool) -> tuple[tuple[Prompt, ...], tuple[str, ...]]:
@@ -119,7 +108,7 @@ def headless(start: Start) -> int:
     path = sessions.asked_for()
     opened = sessions.create() if path is None else sessions.open(path)
     earlier = EarlierEvents()
-    prepared = _prepared(start, sessions, opened, earlier)
+    prepared = prepare_or_close(start, sessions, opened, earlier)
     registry = _registry(start, sessions)
 
     async def run() -> int:
@@ -180,7 +169,7 @@ def interactive(start: Start) -> int:
     sessions = Sessions(start)
     refuse_wrong_arguments(start)
     opened, ask_about = _open_at_start(sessions)
-    prepared = _prepared(start, sessions, opened)
+    prepared = prepare_or_close(start, sessions, opened)
     session = prepared.session
     registry = _registry(start, sessions)
     keys, key_problems = _keybindings(start, ACTIONS)

@@ -1,9 +1,9 @@
 """The settings of a run, read again when their file changes, for what is decided anew each time.
 
 Whether to compact is looked up before every request and what a summary is made with before every
-summary, so a change holds from the next one on. What
-else stands in the file holds from the next start. A check costs one stat of a local file, as
-appending to the session does; the file is read only when that shows a change.
+summary, so a change holds from the next one on. What else stands in the file holds from the next
+start. A check costs one stat of a local file, as appending to the session does; the file is read
+only when that shows a change.
 """
 
 from __future__ import annotations

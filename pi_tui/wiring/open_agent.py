@@ -6,6 +6,7 @@ what people would be told comes as events and as `Agent.notices`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -13,7 +14,7 @@ from pi_tui.agent.bus import Listener
 from pi_tui.agent.compaction_plan import CompactionOutcome, CompactRequest
 from pi_tui.agent.navigator import NavigateRequest, NavigationOutcome
 from pi_tui.agent.session import AgentSession
-from pi_tui.core.errors import PiTuiError, UsageError
+from pi_tui.core.errors import UsageError
 from pi_tui.core.messages import (
     JSON,
     THINKING_LEVELS,
@@ -21,10 +22,11 @@ from pi_tui.core.messages import (
     ImageContent,
     ThinkingLevel,
 )
-from pi_tui.launch_options import plain_options
-from pi_tui.wiring.agent import prepare, refuse_wrong_arguments
+from pi_tui.core.protocols import OpenedSession
+from pi_tui.launch_options import LaunchOptions, plain_options
+from pi_tui.wiring.agent import prepare_or_close, refuse_wrong_arguments
 from pi_tui.wiring.sessions import Sessions
-from pi_tui.wiring.start import read_start
+from pi_tui.wiring.start import Start, read_start
 
 
 class Agent:
@@ -99,6 +101,14 @@ class Agent:
         return await self.session.compact(request)
 
 
+def _opened(options: LaunchOptions) -> tuple[Start, Sessions, OpenedSession]:
+    start = read_start(options)
+    refuse_wrong_arguments(start)
+    sessions = Sessions(start)
+    path = sessions.asked_for()
+    return start, sessions, sessions.create() if path is None else sessions.open(path)
+
+
 @asynccontextmanager
 async def open_agent(
     session: str | None = None,
@@ -127,27 +137,19 @@ async def open_agent(
     """
     if thinking is not None and thinking not in THINKING_LEVELS:
         raise UsageError(f"{thinking!r} is none of {', '.join(THINKING_LEVELS)}")
-    start = read_start(
-        plain_options(
-            session=session,
-            model=model,
-            thinking=thinking,
-            tools=tools,
-            name=name,
-            session_dir=session_dir,
-            system_prompt=system_prompt,
-            no_session=not save,
-        )
+    options = plain_options(
+        session=session,
+        model=model,
+        thinking=thinking,
+        tools=tools,
+        name=name,
+        session_dir=session_dir,
+        system_prompt=system_prompt,
+        no_session=not save,
     )
-    refuse_wrong_arguments(start)
-    sessions = Sessions(start)
-    path = sessions.asked_for()
-    opened = sessions.create() if path is None else sessions.open(path)
-    try:
-        prepared = prepare(start, sessions, opened, listener)
-    except PiTuiError:
-        opened.store.close()
-        raise
+    # The loop is the caller's: reading settings and a large session must not hold it up.
+    start, sessions, opened = await asyncio.to_thread(_opened, options)
+    prepared = prepare_or_close(start, sessions, opened, listener)
     agent = Agent(prepared.session, prepared.notices)
     try:
         yield agent

@@ -376,7 +376,9 @@ async def test_the_list_of_all_marks_what_is_gone(desk: Desk) -> None:
 async def test_a_cancelled_question_lets_the_session_go(desk: Desk) -> None:
     path = await desk.stored("one", cwd="/nowhere/proj-a")
     await desk.run(f"/resume {path}", None)
-    open_session(path).store.close()  # would be locked
+    again = open_session(path)  # it would be locked
+    assert not again.store.read_only
+    again.store.close()
 
 
 async def test_a_question_is_asked_before_the_file_is_changed(desk: Desk) -> None:

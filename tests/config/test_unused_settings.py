@@ -34,6 +34,8 @@ def test_a_setting_without_effect_is_named(given: object, name: str) -> None:
     ("given", "wrong", "meant"),
     [
         ({"steringMode": "all"}, "steringMode", "steeringMode"),
+        ({"compaction": {"enabeld": False}}, "compaction.enabeld", "compaction.enabled"),
+        ({"hideThinkingBlok": False}, "hideThinkingBlok", "hideThinkingBlock"),
         (
             {"compaction": {"reserveToken": 1}},
             "compaction.reserveToken",

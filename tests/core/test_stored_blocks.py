@@ -48,3 +48,9 @@ def test_the_same_id_again_does_not_hide_that() -> None:
     blocks = blocks_of(path(answer(CALLS[0]), answer(CALLS[0]), result(CALLS[0])))
     calls = [block for block in blocks if isinstance(block, ToolBlock)]
     assert [call.state for call in calls] == ["error", "ok"]
+
+
+def test_where_a_run_goes_on_a_call_may_still_be_answered() -> None:
+    blocks = blocks_of(path(answer(*CALLS), result(CALLS[1])), running=True)
+    calls = [block for block in blocks if isinstance(block, ToolBlock)]
+    assert [call.state for call in calls] == ["pending", "ok"]

@@ -101,7 +101,8 @@ def test_a_result_is_found_by_tool_command_path_and_output(make):
     tree = tree_of(
         make.chain(("u", make.user("go")), ("q", make.assistant("", call)), ("t", result))
     )
-    joined = "\n".join(search_texts(tree, "t"))
+    found = search_texts(tree, "t")
+    joined = "\n".join(found.names + found.bodies)
     for wanted in ("bash", "make test", "all passed", "tool"):
         assert wanted in joined
     assert full_text(tree, "t").endswith("all passed")

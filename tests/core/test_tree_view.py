@@ -220,6 +220,44 @@ def test_hidden_branches_are_left_out_unless_one_is_on_them(agent_tree):
     assert "a3" in ids(view)
 
 
+@pytest.mark.parametrize("mode", FILTERS)
+def test_the_nearest_visible_row_above_the_leaf_is_here(agent_tree, make, mode):
+    tree = tree_of([*agent_tree(), make.label("l2", "a5", "a5", "mine", 20)])
+    view = settled(tree)
+    view.set_filter(mode)
+    here = [row.entry_id for row in map(view.row, range(len(view))) if row.is_leaf]
+    expected = {"user-only": "u3", "labeled-only": "a5", "all": "l2"}
+    assert here == [expected.get(mode, "a5")]
+
+
+def test_an_answer_of_calls_stays_visible_below_a_label(agent_tree, make):
+    tree = tree_of([*agent_tree()[:9], make.label("l2", "q2", "q2", "mine", 20)])
+    view = settled(tree)
+    assert ids(view)[-1] == "q2" and view.row(len(view) - 1).is_leaf
+
+
+def test_a_folded_branch_is_where_one_is_and_a_hit_is_not(agent_tree):
+    view = settled(tree_of(agent_tree()))
+    view.select("u3")
+    view.fold_or_up()
+    assert view.row(view.selected_row).is_leaf
+    view.begin_search()
+    view.add_hits(["t2"])
+    view.relayout()
+    assert not any(view.row(number).is_leaf for number in range(len(view)))
+
+
+def test_an_entry_is_revealed_out_of_folds_and_hidden_branches(agent_tree):
+    view = settled(tree_of(agent_tree()), hidden={"u2"})
+    assert view.select("a3") and view.selected_id == "a2"
+    assert view.reveal("a3") and view.selected_id == "a3"
+    view.select("u2")
+    view.fold_or_up()
+    assert "a3" not in ids(view)
+    assert view.reveal("a3") and view.selected_id == "a3"
+    assert not view.reveal("nowhere")
+
+
 def test_a_branch_starts_where_it_leaves_the_path(agent_tree):
     view = settled(tree_of(agent_tree()))
     assert view.branch_start("a3") == "u2"

@@ -137,4 +137,6 @@ def test_a_fault_of_its_own_does_not_go_unsaid(store: Any, tmp_path: Path) -> No
 
     store.flush = broken
     (line,) = rescue(store, str(tmp_path / "rescued"), LIMIT_S)
-    assert line == "LOST: internal error: RuntimeError: boom"
+    assert line == "LOST: internal error: RuntimeError"
+    (line,) = rescue(store, str(tmp_path / "rescued"), LIMIT_S, lambda error: f"oh: {error}")
+    assert line == "LOST: oh: boom"

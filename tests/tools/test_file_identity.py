@@ -213,3 +213,15 @@ async def test_a_write_that_is_cancelled_is_reported_as_what_it_did(
 async def test_the_home_is_the_one_of_the_options(bench: Any) -> None:
     await bench.output("write", path="~/notes.txt", content="x")
     assert (bench.home / "notes.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"), [("Bob\u2019s.txt", "Bob's.txt"), ("cafe\u0301.txt", "caf\u00e9.txt")]
+)
+def test_a_name_is_one_file_before_and_after_it_is_made(bench: Any, there: str, asked: str) -> None:
+    (bench.directory / there).write_text("old")
+    call = {"path": asked, "content": "new"}
+    write, cwd = bench.tools["write"], str(bench.directory)
+    before = write.written_path(call, cwd)
+    (bench.directory / asked).write_text("new")
+    assert write.written_path(call, cwd) == before

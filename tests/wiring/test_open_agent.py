@@ -63,6 +63,25 @@ async def test_wrong_wishes_are_refused(model: str) -> None:
                 pytest.fail("it was opened")
 
 
+async def test_a_session_that_cannot_be_prepared_is_free_again(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pi_tui.open_agent(model=model) as agent:
+        await agent.prompt("hi")
+        session_id = agent.session.session_id
+
+    def no_prompt(*given: object) -> None:
+        raise OSError("the prompt files are gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("pi_tui.wiring.agent.load_prompt_files", no_prompt)
+        with pytest.raises(OSError, match="are gone"):
+            async with pi_tui.open_agent(session_id, model=model):
+                pytest.fail("it was opened")
+    async with pi_tui.open_agent(session_id, model=model) as agent:
+        assert not agent.session.store.read_only
+
+
 def test_nothing_is_loaded_before_it_is_used() -> None:
     code = "import sys, pi_tui; sys.exit(any(n.startswith('pi_tui.') for n in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

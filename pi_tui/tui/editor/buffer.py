@@ -78,13 +78,6 @@ class EditorBuffer:
     def snapshot(self) -> Snapshot:
         return Snapshot(self.text, self.cursor)
 
-    def word_before_cursor(self) -> tuple[int, str]:
-        """Start and text of the run of non-blanks that ends at the cursor."""
-        start = self.cursor
-        while start > 0 and not self.text[start - 1].isspace():
-            start -= 1
-        return start, self.text[start : self.cursor]
-
     # ------------------------------------------------------------ replacing everything
 
     def put_back(self, snapshot: Snapshot) -> None:

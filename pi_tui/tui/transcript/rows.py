@@ -95,20 +95,3 @@ class StackedColumn:
     def row(self, index: int) -> Row:
         at = bisect_right(self._starts, index) - 1
         return self._parts[at].row(index - self._starts[at])
-
-
-class IndentedColumn:
-    """A column with the same decoration before each row."""
-
-    __slots__ = ("_column", "_spans")
-
-    def __init__(self, column: Column, spans: Sequence[Span]) -> None:
-        self._column = column
-        self._spans = tuple(spans)
-
-    @property
-    def height(self) -> int:
-        return self._column.height
-
-    def row(self, index: int) -> Row:
-        return self._column.row(index).indented(self._spans)

@@ -11,15 +11,17 @@ from abc import ABC, abstractmethod
 
 from msgspec import Struct
 
-from pi_tui.core.transcript import Block
+from pi_tui.core.transcript import ABORTED_NOTICE, NO_RESULT, Block
 
 ROWS_PER_ENTRY = 6
 """A guess at the height of what was never read."""
 
 _RUN = re.compile(r"[A-Za-z_]+")
-_MADE_WORDS = (
-    "aborted this answer is not sent to the model again the model request failed the answer was "
-    "cut at the output limit empty answer image in"
+_MADE_WORDS = frozenset(
+    _RUN.findall(
+        f"{ABORTED_NOTICE} {NO_RESULT} the model request failed the answer was cut at the output "
+        "limit empty answer image in not JSON".lower()
+    )
 )
 """Words that are shown without standing in the stored line."""
 

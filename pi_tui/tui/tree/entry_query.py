@@ -1,21 +1,22 @@
-"""How a query fits an entry of the tree: as in a list of sessions, but stricter in long texts.
+"""How a query fits an entry of the tree: as in a list of sessions, but stricter in what was said.
 
-In names, labels and commands a word may be typed loosely. In a text of many words its letters are
-found one after the other almost anywhere, so there the word, or a part of one, has to stand.
+In names, labels and commands a word may be typed loosely. In sentences its letters are found one
+after the other almost anywhere, so there the word, or a part of one, has to stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pi_tui.core.session_search import Query, Span, Term, hit_spans, match
+from pi_tui.core.tree_rows import EntryTexts
 
-SHORT_CHARS = 100
-"""Up to this length, and on one line, a text may be found by scattered letters."""
+NAME_CHARS = 100
+"""A longer name, such as the text of a file among the arguments of a call, is no name."""
 
 
 class EntryQuery:
-    """One query in both strictnesses. Without terms it fits nothing and is false."""
+    """One query in both strictnesses; false without terms."""
 
     def __init__(self, query: Query) -> None:
         strict = tuple(
@@ -30,18 +31,36 @@ class EntryQuery:
     def __bool__(self) -> bool:
         return bool(self._loose)
 
-    def fits(self, texts: Sequence[str]) -> bool:
+    def fits(self, texts: EntryTexts) -> bool:
         """True when each term fits one of the texts. Raises UsageError for too costly patterns."""
         return all(
-            any(match(loose if is_short(text) else strict, text) is not None for text in texts)
+            any(match(loose if _is_name(name) else strict, name) for name in texts.names)
+            or any(match(strict, body) for body in texts.bodies)
             for loose, strict in self._terms
         )
 
-    def spans(self, text: str) -> list[Span]:
-        """Where the terms fit one of the texts, in order."""
-        return hit_spans(self._loose if is_short(text) else self._strict, text)
+    def row_spans(self, row: str) -> list[Span]:
+        """Where the terms fit the line of a row: strictly, else as a name."""
+        return hit_spans(self._strict, row) or (
+            hit_spans(self._loose, row) if _is_name(row) else []
+        )
+
+    def first_place(self, texts: EntryTexts) -> tuple[str, Span] | None:
+        """The first text in which a term is found, and where."""
+        for query, some in ((self._strict, texts.names + texts.bodies), (self._loose, texts.names)):
+            found = _first(query, some)
+            if found is not None:
+                return found
+        return None
 
 
-def is_short(text: str) -> bool:
-    """True for names, labels, commands and the like."""
-    return len(text) <= SHORT_CHARS and "\n" not in text
+def _first(query: Query, texts: Iterable[str]) -> tuple[str, Span] | None:
+    for text in texts:
+        spans = hit_spans(query, text)
+        if spans:
+            return text, spans[0]
+    return None
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= NAME_CHARS

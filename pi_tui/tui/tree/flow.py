@@ -215,12 +215,18 @@ class SessionActions:
         self._host.ui.copy(text)
         return f"copied: {len(text):,} characters"
 
+    def _refuse_off_path(self, entry_id: str) -> None:
+        if entry_id not in self._session.tree.path_ids():
+            raise UsageError("not on the path here; go there first")
+
     def pin(self, entry_id: str) -> str:
+        self._refuse_off_path(entry_id)
         pinned = entry_id not in self._session.pins
         self._session.pin(entry_id, pinned=pinned)
         return "pinned: compactions keep it verbatim" if pinned else "no longer pinned"
 
     def leave_out(self, entry_id: str) -> str:
+        self._refuse_off_path(entry_id)
         branches = self._session.branches
         if entry_id in branches.left_out:
             branches.restore(entry_id)
@@ -258,8 +264,7 @@ class SessionActions:
         return ""
 
     def compact(self, entry_id: str) -> str:
-        if entry_id not in self._session.tree.path_ids():
-            raise UsageError("it is not on the path to where you are; go there first")
+        self._refuse_off_path(entry_id)
         self._close()
         self._host.spawn(self._compact(entry_id))
         return ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Self, TypeAlias
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
@@ -20,18 +19,16 @@ from textual.strip import Strip
 from pi_tui.agent.navigator import NavigateRequest
 from pi_tui.core.errors import PiTuiError
 from pi_tui.core.protocols import TokenEstimator
-from pi_tui.core.sanitise import sanitise_line
 from pi_tui.core.tree_view import TreeView
-from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.dialogs.panel import RULE_CELLS, Panel
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.theme import ThemeSource
 from pi_tui.tui.transcript import KeyHints
-from pi_tui.tui.transcript.wrap import clip
 from pi_tui.tui.tree.answer_reading import AnswerReading
 from pi_tui.tui.tree.areas import areas
 from pi_tui.tui.tree.delays import Delays
-from pi_tui.tui.tree.head_line import head_line, input_line, status_text, told_line
+from pi_tui.tui.tree.head_line import HeadLine, told_line
 from pi_tui.tui.tree.help_page import HelpPage
 from pi_tui.tui.tree.line_input import LineInput
 from pi_tui.tui.tree.list_pane import ListPane
@@ -48,6 +45,11 @@ from pi_tui.tui.tree.tree_state import TreeState
 LIST_TOP = 2
 SUMMARY_TYPE = "branch_summary"
 WHEEL_ROWS = 3
+HINTS = {
+    "label": "esc cancels · enter saves · empty removes",
+    "help": "esc back · ↑ ↓ space scroll",
+    "search": "esc clear · enter go · ↑ ↓ move · tab list · alt+key for commands",
+}
 CHANGE_PAUSE_S = 0.1
 ENTRIES_READ_PER_S = 50_000
 """How fast a grown tree may be taken in again and again without being felt."""
@@ -82,8 +84,12 @@ class TreePanel(Panel[NavigateRequest]):
         self.painter.marks = actions.marks
         self.painter.label_times = state.label_times
         self.list = ListPane(view, self.painter)
-        hints = KeyHints(keys.label("app.tools.expand"), keys.label("app.thinking.toggle"))
-        self.preview = PreviewPane(theme, hints, self.tree_keys.name("app.tree.previewPageDown"))
+        hints = KeyHints(
+            expand=keys.label("app.tools.expand"),
+            thinking=keys.label("app.thinking.toggle"),
+            more=f"↓ more ({self.tree_keys.name('app.tree.previewPageDown')})",
+        )
+        self.preview = PreviewPane(theme, hints)
         self.label_input = LineInput()
         self.delays = Delays(self)
         self.previewing = PreviewControl(view, self.preview, self.delays)
@@ -91,7 +97,7 @@ class TreePanel(Panel[NavigateRequest]):
         self._reading = AnswerReading(view, self.delays, self.search.lay_out_soon)
         self._help = HelpPage(self.tree_keys.help_notes(), self.tree_keys.help_rows())
         self._height = PanelHeight(state)
-        self._told = ("", "muted")
+        self._head = HeadLine(view, self.search, self.painter, palette)
         self._labelled: str | None = None
         self._early_keys: list[tuple[str, str | None]] = []
         self._lines: list[Strip] = []
@@ -222,7 +228,7 @@ class TreePanel(Panel[NavigateRequest]):
 
     def tell(self, text: str, role: str = "muted") -> None:
         """Say something above the list until the next key."""
-        self._told = text, role
+        self._head.told = text, role
 
     def tell_now(self, text: str, role: str = "muted") -> None:
         """Say something that comes by itself, not from a key that draws everything anyway."""
@@ -366,25 +372,15 @@ class TreePanel(Panel[NavigateRequest]):
 
     @property
     def hint(self) -> str:
-        room = max(0, self.size.width - 6)
-        path_key = self.tree_keys.name("app.tree.showPath")
-        if self.keyboard == "label":
-            text = "enter saves · empty removes · esc cancels"
-        elif self.keyboard == "help":
-            text = "↑ ↓ scroll · esc back"
-        elif self.previewing.shows_path:
-            text = f"↑ ↓ space b scroll · {path_key} esc back · nothing was moved"
-        elif self.keyboard == "search":
-            text = "enter go · ↑ ↓ move · tab list · esc clear · alt+key for commands"
-        else:
-            return self.tree_keys.help_line(room, first=self._fitting_actions())
-        return clip(text, room)
-
-    def _fitting_actions(self) -> tuple[str, ...]:
-        """What matters for the selected entry alone."""
+        keys = self.tree_keys
+        if self.keyboard in ("list", "search") and self.previewing.shows_path:
+            return keys.path_line()
+        if self.keyboard != "list":
+            return HINTS[self.keyboard]
         selected = self.view.selected_id
         is_summary = selected is not None and self.view.tree.head(selected).type == SUMMARY_TYPE
-        return ("app.tree.origin",) if is_summary else ()
+        first = ("app.tree.origin",) if is_summary else ()
+        return keys.help_line(max(0, self.size.width - RULE_CELLS), first=first)
 
     def render_line(self, y: int) -> Strip:
         return self._lines[y] if y < len(self._lines) else self._draw_line(y)
@@ -395,7 +391,9 @@ class TreePanel(Panel[NavigateRequest]):
 
     def body_line(self, y: int, width: int) -> Strip:
         if y == 0:
-            return self._head_line(width)
+            label = self.label_input if self.keyboard == "label" else None
+            typing, path = self.keyboard == "search", self.previewing.shows_path
+            return self._head.draw(width, typing=typing, label=label, shows_path=path)
         if self.keyboard == "help":
             return self._help.line(y - 1, width, self.palette)
         area, preview = self._areas()
@@ -404,48 +402,11 @@ class TreePanel(Panel[NavigateRequest]):
             return Strip([Segment("─" * width if row == area.height else "", border)])
         strip = self.list.line(row)
         if strip is None:
-            said = self._empty_text() if row == 0 else ""
+            said = self._head.empty_text if row == 0 else ""
             strip = told_line(said, "dim", area.width, self.palette)
         if preview is None or area.width == width:
             return strip
         return Strip.join([strip.adjust_cell_length(area.width), Strip([Segment("│", border)])])
-
-    def _head_line(self, width: int) -> Strip:
-        search = self.search
-        status = status_text(
-            self.view,
-            width,
-            searched=search.has_query,
-            searching=search.running,
-            label_times=self.painter.label_times,
-        )
-        text, role = self._told
-        room = max(1, width - len(status) - 1)
-        typing = self.keyboard == "search"
-        if text:
-            if cell_len(sanitise_line(text)) + 2 > room:
-                status, room = "", width  # what is told is read once, the place at any time
-            left = told_line(text, role, room, self.palette)
-        elif self.keyboard == "label":
-            left = input_line("label: ", self.label_input, room, self.palette, typing=True)
-        elif self.previewing.shows_path:
-            left = told_line("the path to the entry", "accent", room, self.palette)
-        elif typing or search.active:
-            left = input_line(
-                "search: ", search.line, room, self.palette, typing=typing, problem=search.problem
-            )
-        else:
-            left = Strip([])
-        return head_line(left, status, width, self.palette)
-
-    def _empty_text(self) -> str:
-        if len(self.view):
-            return ""
-        if self.search.has_query:
-            return "searching …" if self.search.running else "nothing fits"
-        if not len(self.view.tree):
-            return "the session is empty"
-        return f"there is nothing to show with the filter {self.view.filter}"
 
     # ------------------------------------------------------------ mouse
 

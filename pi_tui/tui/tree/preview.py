@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
@@ -18,9 +17,8 @@ class PreviewPane(Transcript):
 
     DEFAULT_CSS = "PreviewPane { position: absolute; display: none; }"
 
-    def __init__(self, theme: ThemeSource, key_hints: KeyHints, more_key: str) -> None:
+    def __init__(self, theme: ThemeSource, key_hints: KeyHints) -> None:
         super().__init__(theme, key_hints=key_hints)
-        self._more_key = more_key
         self.toggle_tools()
 
     def place(self, region: Region | None) -> None:
@@ -42,11 +40,3 @@ class PreviewPane(Transcript):
     def render_line(self, y: int) -> Strip:
         # It changes with each arrow key: fewer pieces are fewer bytes for the terminal.
         return super().render_line(y).simplify()
-
-    def _with_jump_hint(self, strip: Strip, width: int) -> Strip:
-        label = f" ↓ more ({self._more_key}) "
-        if len(label) > width:
-            label = " ↓ "
-        start = max(0, width - len(label))
-        hint = Strip([Segment(label, self.rich_style + self._items.artist.styles.jump_hint)])
-        return Strip.join([strip.crop(0, start), hint])

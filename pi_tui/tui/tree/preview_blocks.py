@@ -63,10 +63,10 @@ def _body(tree: SessionTree, entry: Entry) -> list[Block]:
         if isinstance(message, ToolResultMessage):
             return _tool(tree, entry, message.tool_call_id)
         if isinstance(message, AssistantMessage):
-            return blocks_of([entry, *_results(tree, entry)])
+            return blocks_of([entry, *_results(tree, entry)], running=True)
         if isinstance(message, SystemMessage):
             return [CustomBlock(entry.id, "system prompt", system_text(message) or "(empty)")]
-    blocks = blocks_of([entry])
+    blocks = blocks_of([entry], running=True)
     if isinstance(entry, CompactionEntry | BranchSummaryEntry):
         # The summary as it is; its numbers stand in the line above.
         return [AssistantBlock(entry.id, entry.summary)] if entry.summary else []

@@ -23,6 +23,7 @@ from pi_tui.core.session_search import Query, Span
 from pi_tui.core.tree import SessionTree
 from pi_tui.core.tree_layout import Step, TreeRow
 from pi_tui.core.tree_rows import (
+    EntryTexts,
     Part,
     RowMarks,
     age_text,
@@ -73,7 +74,7 @@ class RowPainter:
         palette: Palette,
         estimator: TokenEstimator,
         now_ms: Callable[[], int],
-        texts_of: Callable[[str], Sequence[str]],
+        texts_of: Callable[[str], EntryTexts],
     ) -> None:
         """`texts_of` gives all texts of an entry in which a search looks."""
         self._tree = tree
@@ -200,7 +201,7 @@ class RowPainter:
             [self._palette.ink("searchMatchText"), self._palette.ground("searchMatchBg")]
         )
         plain = "".join(text for text, _ in parts)
-        spans = self._query.spans(plain)
+        spans = self._query.row_spans(plain)
         strip = Strip(_highlighted(parts, spans, self._palette.ink, found))
         in_sight = [start for start, _ in spans if cell_len(plain[:start]) < room - 2]
         if in_sight:
@@ -248,16 +249,14 @@ class RowPainter:
         return self._excerpts[entry_id]
 
     def _find_excerpt(self, entry_id: str) -> tuple[str, str, str] | None:
-        for text in self._texts_of(entry_id):
-            spans = self._query.spans(text)
-            if not spans:
-                continue
-            start, end = spans[0]
-            end = min(end, start + EXCERPT_CHARS)
-            before = text[max(0, start - EXCERPT_BEFORE_CHARS) : start]
-            after = text[end : end + EXCERPT_CHARS]
-            return sanitise_line(before), sanitise_line(text[start:end]), sanitise_line(after)
-        return None
+        found = self._query.first_place(self._texts_of(entry_id))
+        if found is None:
+            return None
+        text, (start, end) = found
+        end = min(end, start + EXCERPT_CHARS)
+        before = text[max(0, start - EXCERPT_BEFORE_CHARS) : start]
+        after = text[end : end + EXCERPT_CHARS]
+        return sanitise_line(before), sanitise_line(text[start:end]), sanitise_line(after)
 
 
 def _signs(row: TreeRow) -> list[Part]:

@@ -32,7 +32,7 @@ GUTTER_TENTHS = 3
 LEAST_LABEL_CELLS = 7
 """A label that would be shorter with its brackets says nothing."""
 
-_LETTERS = {COMPARED_MARK: "[m] ", PINNED_MARK: "[p] ", LEFT_OUT_MARK: "[o] "}
+_LETTERS = {COMPARED_MARK: "m", PINNED_MARK: "p", LEFT_OUT_MARK: "o"}
 """The marks in short: the letters are those of their keys."""
 
 
@@ -88,8 +88,9 @@ def least_cells_of(marks: Sequence[Part]) -> int:
 
 
 def _in_letters(marks: Sequence[Part]) -> list[Part]:
-    """The marks without the label."""
-    return [(_LETTERS[text], role) for text, role in marks if role != LABEL_ROLE]
+    """The marks without the label, all in one bracket: `[mpo] `."""
+    letters = "".join(_LETTERS[text] for text, role in marks if role != LABEL_ROLE)
+    return [(f"[{letters}] ", "accent")] if letters else []
 
 
 def fitting(marks: Sequence[Part], room: int) -> list[Part]:
@@ -102,6 +103,4 @@ def fitting(marks: Sequence[Part], room: int) -> list[Part]:
     if label and left >= min(LEAST_LABEL_CELLS, cell_len(label)):
         words = clip(label.strip()[1:-1], left - 3)
         short.insert(0, (f"[{words}] ", LABEL_ROLE))
-    while short and cells_of(short) > room:
-        short.pop()
-    return short
+    return short if cells_of(short) <= room else []

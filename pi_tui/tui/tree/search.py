@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pi_tui.core.errors import UsageError
 from pi_tui.core.tree import SessionTree
-from pi_tui.core.tree_rows import search_texts
+from pi_tui.core.tree_rows import EntryTexts, search_texts
 from pi_tui.tui.tree.entry_query import EntryQuery
 
 READING_S = 0.003
@@ -29,14 +29,14 @@ class SearchTexts:
 
     def __init__(self, tree: SessionTree) -> None:
         self._tree = tree
-        self._kept: dict[str, tuple[str, ...]] = {}
+        self._kept: dict[str, EntryTexts] = {}
         self._chars = 0
 
-    def of(self, entry_id: str) -> tuple[str, ...]:
+    def of(self, entry_id: str) -> EntryTexts:
         texts = self._kept.get(entry_id)
         if texts is None:
             texts = search_texts(self._tree, entry_id)
-            size = sum(map(len, texts)) + 100
+            size = _chars(texts) + 100
             if self._chars + size <= KEPT_CHARS:
                 self._kept[entry_id] = texts
                 self._chars += size
@@ -90,22 +90,23 @@ class TreeSearch:
                     self._found(hits)
         except UsageError as error:
             problem = error.text
+        self._task = None  # who is told that it has ended sees that
         self._ended(problem)
 
-    def _batch(self, entry_ids: Iterator[str]) -> list[tuple[str, tuple[str, ...]]]:
-        batch: list[tuple[str, tuple[str, ...]]] = []
+    def _batch(self, entry_ids: Iterator[str]) -> list[tuple[str, EntryTexts]]:
+        batch: list[tuple[str, EntryTexts]] = []
         chars = 0
         until_s = time.perf_counter() + READING_S
         for entry_id in entry_ids:
             texts = self._texts.of(entry_id)
             batch.append((entry_id, texts))
-            chars += sum(map(len, texts))
+            chars += _chars(texts)
             if chars > BATCH_CHARS or time.perf_counter() > until_s:
                 break
         return batch
 
 
-def hits_in(query: EntryQuery, batch: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+def hits_in(query: EntryQuery, batch: Sequence[tuple[str, EntryTexts]]) -> list[str]:
     """The ids of the entries that fit a query; rests now and then for the other threads."""
     hits: list[str] = []
     rest_s = time.perf_counter() + WORK_S
@@ -116,6 +117,10 @@ def hits_in(query: EntryQuery, batch: Sequence[tuple[str, tuple[str, ...]]]) -> 
             time.sleep(REST_S)
             rest_s = time.perf_counter() + WORK_S
     return hits
+
+
+def _chars(texts: EntryTexts) -> int:
+    return sum(map(len, texts.names)) + sum(map(len, texts.bodies))
 
 
 def outward(ids: Sequence[str], middle: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pi_tui.agent.navigator import NavigationPreview
 from pi_tui.core.errors import PiTuiError
 from pi_tui.core.numbers import compact_count
 from pi_tui.core.sanitise import sanitise_line
-from pi_tui.tui.dialogs.panel import Panel
+from pi_tui.tui.dialogs.panel import Panel, fitting_hint
 from pi_tui.tui.keys import KeyMap
 from pi_tui.tui.palette import Palette
 from pi_tui.tui.transcript.wrap import clip
@@ -34,6 +34,11 @@ _REMEMBERED: dict[SummaryKind, str] = {
     "none": "go without a summary",
     "summary": "always summarise",
     "instructions": "always with the instructions you give now",
+}
+_IN_SHORT: dict[SummaryKind, str] = {
+    "none": "no summary",
+    "summary": "summarise",
+    "instructions": "own instructions",
 }
 
 
@@ -113,7 +118,10 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
     def body_line(self, y: int, width: int) -> Strip:
         ink = self.palette.ink
         if y == 0:
-            return Strip([Segment(clip(f"  {sanitise_line(self._facts)}", width), ink("muted"))])
+            facts = sanitise_line(self._facts)
+            if cell_len(facts) + 2 > width:
+                facts = facts.replace(" left behind", " left", 1)
+            return Strip([Segment(f"  {fitting_hint(facts, width - 2)}", ink("muted"))])
         if y <= len(_ROWS):
             kind, text = _ROWS[y - 1]
             chosen = y - 1 == self._at
@@ -122,11 +130,13 @@ class SummaryChoicePanel(Panel[SummaryChoice]):
             shown = f"{'→' if chosen else ' '} {text}"
             return Strip([Segment(clip(f"  {shown}", width), ink("accent" if chosen else "text"))])
         box = "[x]" if self._remember else "[ ]"
+        kind = _ROWS[self._at][0]
         text = f"  {box} don't ask again in this session"
-        then = f": {_REMEMBERED[_ROWS[self._at][0]]}" if self._remember else ""
-        if cell_len(text + then) > width:
-            text = f"  {box} don't ask again"
-        return Strip([Segment(clip(text + then, width), ink("text"))])
+        if self._remember:
+            longer = f"{text}: {_REMEMBERED[kind]}"
+            fits = cell_len(longer) <= width
+            text = longer if fits else f"  {box} don't ask again: {_IN_SHORT[kind]}"
+        return Strip([Segment(clip(text, width), ink("text"))])
 
     async def _on_click(self, event: events.Click) -> None:
         """A choice is taken; the box is set or not."""

@@ -195,7 +195,7 @@ class TreeCommands:
         panel, selected = self._panel, self._view.selected_id
         marked = panel.state.marked = None if panel.state.marked == selected else selected
         key = panel.tree_keys.name("app.tree.compare")
-        panel.tell(f"marked; {key} on another entry compares the two" if marked else "no mark")
+        panel.tell(f"marked; {key} elsewhere compares" if marked else "no mark")
         panel.tree_changed()
 
     def _origin(self) -> None:
@@ -203,10 +203,10 @@ class TreeCommands:
         panel, tree, selected = self._panel, self._view.tree, self._view.selected_id
         entry = None if selected is None else tree.entry(selected)
         if not isinstance(entry, BranchSummaryEntry):
-            raise UsageError("only a branch summary came from another branch; select one")
+            raise UsageError("only branch summaries have an origin")
         if not panel.reveal(entry.from_id):
-            raise UsageError("the branch it came from is not in this session")
-        panel.tell("the branch the summary came from ends here")
+            raise UsageError("its branch is not in this session")
+        panel.tell("the summary's branch ends here")
 
     def _compare(self) -> None:
         panel, selected = self._panel, self._view.selected_id

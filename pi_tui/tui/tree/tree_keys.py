@@ -134,13 +134,10 @@ class TreeKeys:
         """How keys and search work, in sentences."""
         search, focus = self.name("app.tree.search"), self.name("app.tree.focus")
         return (
-            f"One scheme: in the list plain letters are commands. {search} gives the keys to the "
-            "search, capitals and all; there, and in the list too, a command is Alt with its "
-            f"letter. {focus} goes from one to the other.",
-            "The search is that of /resume: all words have to be found, in any order. "
-            '"quoted words" are found as they stand, re:pattern is a regular expression. Long '
-            "texts are searched for whole words and parts of words; names, labels and commands "
-            "also for letters that follow each other closely.",
+            f"Letters are commands in the list, with Alt everywhere. {search} gives the keys to "
+            f"the search, {focus} gives them back.",
+            'Search, as in /resume: all words, in any order; "exact words"; re:pattern. Names, '
+            "labels and commands may be typed loosely.",
         )
 
     def help_rows(self) -> list[tuple[str, str]]:
@@ -173,6 +170,11 @@ class TreeKeys:
             if cell_len(longer) <= width:
                 line = longer
         return line
+
+    def path_line(self) -> str:
+        """What stands there instead while a whole path is shown."""
+        back = self.name("app.tree.showPath")
+        return f"esc {back} back · ↑ ↓ space b scroll · nothing was moved"
 
     def name(self, action: str) -> str:
         """The first key of an action for people, or ""."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 
 from pi_tui.core.entries import MessageEntry, iso_timestamp
@@ -17,7 +15,7 @@ from pi_tui.core.messages import (
 )
 from pi_tui.core.transcript import blocks_of
 from pi_tui.core.tree import tree_of
-from pi_tui.tui.garbage import begin_collecting, take_back
+from pi_tui.tui.garbage import take_back
 from pi_tui.tui.history_loader import SLICE_ENTRIES, PathReader
 
 
@@ -53,24 +51,3 @@ async def test_both_parts_together_are_the_whole(calls: int) -> None:
         assert [*await reader.beginning(), *blocks_of(reader.end())] == blocks_of(entries)
     finally:
         take_back()
-
-
-async def test_what_is_read_is_not_gone_through_by_the_collector() -> None:
-    tree = tree_of(path_of(1_000, 2))
-    thresholds, collected = gc.get_threshold(), []
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"]:
-            collected.append(info)
-
-    reader = PathReader(tree, tree.path_ids())
-    gc.callbacks.append(note)
-    try:
-        begin_collecting()
-        gc.set_threshold(200, 2, 2)
-        await reader.beginning()
-    finally:
-        gc.callbacks.remove(note)
-        gc.set_threshold(*thresholds)
-        take_back()
-    assert not collected

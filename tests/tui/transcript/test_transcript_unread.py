@@ -336,6 +336,8 @@ async def test_a_part_that_says_something_else_when_read_again_does_no_harm(
         ("kind", '{"text":"\\u212aind"}', True),
         ("other", '{"text":"\u00e9t\u00e9"}', False),
         ("(empty answer)", '{"content":[]}', True),
+        ("no result recorded", '{"type":"toolCall"}', True),
+        ("Interrupted", '{"type":"toolCall"}', True),
         ("12-29", '{"offset":12,"limit":18}', True),
         ("été", '{"text":"nothing"}', True),
     ],

@@ -10,6 +10,7 @@ from pi_tui.agent.queues import Draft
 from pi_tui.core.errors import StorageError
 from pi_tui.core.events import SessionReplaced
 from pi_tui.core.messages import ImageContent
+from pi_tui.tui.tree import summary_question
 from pi_tui.tui.tree.summary_choice import branch_facts
 
 WAITED = (Draft("precious", (ImageContent("Y2F0", "image/png"),)),)
@@ -198,7 +199,7 @@ async def test_only_a_compaction_with_nothing_to_do_is_told_here(open_tree, kind
         assert desk.ui.notices == told
 
 
-async def test_the_question_is_there_before_its_facts(open_tree):
+async def test_the_question_is_there_before_its_facts(open_tree, monkeypatch):
     """Counting goes on beside the keys, ends with the question, and its failure is told whole."""
     async with open_tree() as desk:
         counted, cancelled = asyncio.Event(), asyncio.Event()
@@ -211,6 +212,7 @@ async def test_the_question_is_there_before_its_facts(open_tree):
                 raise
             raise StorageError("an entry is gone", hint="Open it again.")
 
+        monkeypatch.setattr(summary_question, "COUNT_FIRST_S", 0)
         desk.session.preview_navigation = preview
         await choose(desk, "a3")
         await desk.pilot.pause()
@@ -233,3 +235,148 @@ def test_what_is_left_is_said_in_one_line():
         "9 entries left behind · about 200k tokens · 2 changed files stay"
         " · the oldest 3 messages do not fit a summary"
     )
+
+
+async def test_nobody_is_asked_when_there_is_nothing_to_summarise(open_tree):
+    async with open_tree() as desk:
+
+        async def preview(target_id):
+            return NavigationPreview(1, 0, False)
+
+        desk.session.preview_navigation = preview
+        await choose(desk, "a3")
+        assert [one.summarize for one in desk.session.requests] == [False]
+        assert desk.panel is None
+
+
+async def test_a_question_that_turns_out_to_be_none_closes_without_a_summary(
+    open_tree, monkeypatch
+):
+    monkeypatch.setattr(summary_question, "COUNT_FIRST_S", 0)
+    async with open_tree() as desk:
+        counted = asyncio.Event()
+
+        async def preview(target_id):
+            await counted.wait()
+            return NavigationPreview(1, 0, False)
+
+        desk.session.preview_navigation = preview
+        await choose(desk, "a3")
+        assert "Summarise the branch you leave?" in desk.screen
+        counted.set()
+        await desk.pilot.pause()
+        assert [one.summarize for one in desk.session.requests] == [False]
+
+
+@pytest.mark.parametrize("deed", ["p", "o", "label", "h"])
+async def test_after_a_deed_on_it_the_current_entry_is_still_here(open_tree, deed):
+    async with open_tree() as desk:
+        if deed == "label":
+            await desk.press("l")
+            await desk.type("mine")
+            await desk.press("enter")
+        elif deed == "h":
+            desk.view.select("a3")
+            await desk.press("h", "end")
+        else:
+            await desk.press(deed)
+        row = next(line for line in desk.lines() if line.startswith("› "))
+        assert "[here]" in row and desk.view.selected_id == "a5"
+        await desk.press("enter")
+        assert desk.panel is None and desk.session.requests == []
+        assert desk.ui.notices == [("info", "already at this point")]
+
+
+async def test_keys_after_enter_are_for_the_question(open_tree):
+    async with open_tree() as desk:
+        desk.view.select("a3")
+        panel = desk.panel
+        for name in ("enter", "down", "enter"):
+            panel.key(name, None)
+        await desk.pilot.pause()
+        (request,) = desk.session.requests
+        assert request.target_id == "a3" and request.summarize
+
+
+async def test_dont_ask_again_holds_for_own_instructions_and_can_be_taken_back(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("down", "down", "space")
+        assert "[x] don't ask again in this session: always with the instructions" in desk.screen
+        await desk.press("enter")
+        await desk.type("the lexer")
+        await desk.press("enter")
+        assert (
+            desk.ui.notices[-1][1] == "it moved; not asked about summaries: a in /tree asks again"
+        )
+        for entry_id in ("a5", "a3"):
+            desk.app.navigator.open()
+            await desk.pilot.pause()
+            await choose(desk, entry_id)
+            request = desk.session.requests[-1]
+            assert request.summarize and request.custom_instructions == "the lexer"
+            assert "a in /tree asks again" in desk.ui.notices[-1][1]
+        assert len(desk.session.requests) == 3
+        desk.app.navigator.open()
+        await desk.pilot.pause()
+        await desk.press("a")
+        assert "you are asked about a summary again" in desk.screen
+        await desk.press("a")
+        assert "you are asked about summaries as it is" in desk.screen
+        await choose(desk, "a5")
+        assert "Summarise the branch you leave?" in desk.screen
+        await desk.press("up", "up", "enter")
+        assert desk.ui.notices[-1][1] == "it moved"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 12)])
+async def test_the_question_says_what_will_be_done_unasked(open_tree, size):
+    async with open_tree(width=size[0], height=size[1]) as desk:
+        await choose(desk, "a3")
+        await desk.press("space")
+        line = desk.lines()[desk.row_of("[x]")]
+        assert line.endswith(("go without a summary", "no summary"))
+        await desk.press("down")
+        assert desk.lines()[desk.row_of("[x]")].endswith("summarise")
+        await desk.press("down")
+        assert desk.lines()[desk.row_of("[x]")].endswith(("you give now", "own instructions"))
+        assert "tokens" in desk.screen
+
+
+async def test_the_question_takes_the_mouse(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.pilot.click(offset=(8, desk.row_of("don't ask again in")))
+        await desk.pilot.pause()
+        assert "[x]" in desk.screen
+        await desk.pilot.click(offset=(8, desk.row_of("  summarise")))
+        await desk.pilot.pause()
+        assert [one.summarize for one in desk.session.requests] == [True]
+        desk.app.navigator.open()
+        await desk.pilot.pause()
+        await choose(desk, "a5")
+        assert desk.session.requests[-1].summarize  # the box was set
+
+
+async def test_a_click_puts_the_cursor_into_the_instructions(open_tree):
+    async with open_tree() as desk:
+        await choose(desk, "a3")
+        await desk.press("down", "down", "enter")
+        await desk.type("look at lexer")
+        await desk.pilot.click(offset=(2 + len("look at "), desk.row_of("look at lexer")))
+        await desk.pilot.pause()
+        await desk.type("the ")
+        await desk.press("enter")
+        assert desk.session.requests[0].custom_instructions == "look at the lexer"
+
+
+async def test_an_undo_that_cannot_be_is_said_above_the_list(open_tree):
+    async with open_tree() as desk:
+
+        async def undo():
+            return NavigationOutcome("failed", None, None, message="there is no move to undo")
+
+        desk.session.undo_navigation = undo
+        await desk.press("u")
+        assert "there is no move to undo" in desk.screen and "Session Tree" in desk.screen
+        assert desk.ui.notices == []

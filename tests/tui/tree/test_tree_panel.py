@@ -5,8 +5,8 @@ from rich.cells import cell_len
 from rich.color import Color
 from textual import events
 
-from pi_tui.core.entries import MessageEntry
-from pi_tui.core.messages import ToolCall, UserMessage
+from pi_tui.core.entries import BranchSummaryEntry, MessageEntry
+from pi_tui.core.messages import TextContent, ThinkingContent, ToolCall, UserMessage
 
 
 async def test_it_opens_in_the_lower_half_with_the_leaf_selected(open_tree):
@@ -517,3 +517,110 @@ async def test_marks_are_looked_for_again_only_when_something_changed(open_tree,
         session.set_label("a2", "good")
         desk.panel.delays.do_now("change")
         assert Counting.looked == 2
+
+
+@pytest.mark.parametrize("way", ["in sight", "folded", "hidden", "searched"])
+async def test_a_key_on_a_summary_goes_to_the_end_of_its_branch(open_tree, trees, way):
+    entries = trees.small()
+    summary = BranchSummaryEntry(
+        id="s1", parent_id="a2", timestamp=entries[-1].timestamp, from_id="a3", summary="learnt"
+    )
+    async with open_tree([*entries, summary]) as desk:
+        if way in ("folded", "hidden"):
+            desk.view.select("u2")
+            await desk.press("ctrl+left" if way == "folded" else "h")
+        elif way == "searched":
+            await desk.press("slash")
+            await desk.type("learnt")
+            await desk.searched()
+            await desk.press("tab")
+        desk.view.select("s1")
+        desk.panel.show()
+        await desk.pilot.pause()
+        assert "j its branch" in desk.screen
+        await desk.press("j")
+        assert desk.view.selected_id == "a3" and "fixed the lexer" in desk.screen
+        await desk.press("j")
+        assert "only branch summaries have an origin" in desk.screen
+
+
+@pytest.mark.parametrize("width", [120, 60, 40])
+async def test_the_help_line_names_what_is_done_to_entries_first(open_tree, width):
+    async with open_tree(width=width) as desk:
+        line = next(line for line in desk.lines() if "esc back" in line)
+        named = ("? help", "z compact", "p pin", "l label", "c copy", "f fork", "o leave out")
+        wanted = named if width == 120 else named[:4] if width == 60 else named[:2]
+        assert all(one in line for one in wanted), line
+
+
+@pytest.mark.parametrize("width", [120, 60, 40])
+async def test_the_help_can_be_read_in_full_at_every_width(open_tree, width):
+    async with open_tree(width=width, height=20) as desk:
+        await desk.press("question_mark")
+        seen = []
+        for _ in range(200):
+            seen += [line for line in desk.lines() if line not in seen]
+            await desk.press("down")
+        text = " ".join(" ".join(seen).split())
+        assert "…" not in text.replace("searching …", "")
+        for sentence in (
+            "Letters are commands in the list, with Alt everywhere",
+            "re:pattern",
+            "as in /resume",
+        ):
+            assert sentence in text
+        said = " ".join(part for keys, part in desk.panel.tree_keys.help_rows())
+        words = set(" ".join(line[line.rfind("  ") :] for line in seen).split())
+        assert set(said.split()) <= words | set(text.split())
+
+
+async def test_alt_with_a_letter_is_a_command_everywhere(open_tree):
+    async with open_tree() as desk:
+        await desk.press("alt+p")
+        assert desk.session.pins == {"a5"}
+        await desk.press("slash", "alt+p")
+        assert desk.session.pins == set()
+
+
+async def test_thinking_is_found_and_scattered_letters_in_sentences_are_not(open_tree, trees):
+    make = trees.Builder()
+    make.user("u1", "which goes on and says something of interest")
+    thought = (ThinkingContent("a zebrafish"), TextContent("swimming"))
+    make.answer("a1", content=thought)
+    make.answer("a2", "", ToolCall("c", "bash", {"command": "systemctl mask"}))
+    make.result("t2", "c", "bash", "which goes on and says something too")
+    make.label("l1", "a1", "my system")
+    async with open_tree(make.entries) as desk:
+        for query, hits in (("zebrafish", ["a1"]), ("systm", ["a1", "t2"]), ("sysom", [])):
+            await desk.press("slash")
+            await desk.type(query)
+            await desk.searched()
+            found = [row.entry_id for row in map(desk.view.row, range(len(desk.view))) if row.hit]
+            assert found == hits, query
+            await desk.press("escape")
+
+
+async def test_a_search_that_has_ended_says_so(open_tree):
+    async with open_tree() as desk:
+        await desk.press("slash")
+        await desk.type("lexer")
+        await desk.searched()
+        assert "2 hits (" in desk.screen
+
+
+async def test_the_preview_names_its_own_key_for_more(open_tree, trees):
+    make = trees.Builder()
+    make.answer("a1", "\n\n".join(f"line {n}" for n in range(99)))
+    async with open_tree(make.entries, width=120) as desk:
+        await desk.previewed()
+        assert "↓ more (space)" in desk.screen and "jump to latest" not in desk.screen
+
+
+@pytest.mark.parametrize("key", ["p", "o", "z"])
+async def test_what_is_for_the_path_only_is_refused_elsewhere_in_few_words(open_tree, key):
+    async with open_tree(width=40, height=12) as desk:
+        desk.view.select("a3")
+        await desk.press(key)
+        assert "not on the path here; go there first" in desk.screen
+        assert desk.session.pins == set() and desk.session.branches.left_out == set()
+        assert desk.session.compactions == []
