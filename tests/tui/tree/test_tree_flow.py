@@ -243,7 +243,11 @@ async def test_nobody_is_asked_when_there_is_nothing_to_summarise(open_tree):
         async def preview(target_id):
             return NavigationPreview(1, 0, False)
 
+        async def open_panel(panel):
+            raise AssertionError("somebody was asked")
+
         desk.session.preview_navigation = preview
+        desk.app.open_panel = open_panel
         await choose(desk, "a3")
         assert [one.summarize for one in desk.session.requests] == [False]
         assert desk.panel is None

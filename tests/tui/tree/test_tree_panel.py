@@ -557,10 +557,11 @@ async def test_the_help_line_names_what_is_done_to_entries_first(open_tree, widt
 async def test_the_help_can_be_read_in_full_at_every_width(open_tree, width):
     async with open_tree(width=width, height=20) as desk:
         await desk.press("question_mark")
-        seen = []
-        for _ in range(200):
-            seen += [line for line in desk.lines() if line not in seen]
-            await desk.press("down")
+        seen, before = [], None
+        while (lines := desk.lines()) != before:  # until the end of the page
+            seen += [line for line in lines if line not in seen]
+            before = lines
+            await desk.press("pagedown")
         text = " ".join(" ".join(seen).split())
         assert "…" not in text.replace("searching …", "")
         for sentence in (
