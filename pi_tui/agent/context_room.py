@@ -23,6 +23,9 @@ from pi_tui.core.protocols import TokenEstimator
 from pi_tui.core.tokens import ContextEstimate, estimate_messages
 from pi_tui.core.tree import SessionTree
 
+LARGE_SHARE = 2
+"""A message that surely takes less than this part of the window is not looked at more closely."""
+
 _MOST_TOKENS_A_CHAR = 4
 _MOST_TOKENS_AN_IMAGE = 5_000
 """More than anything costs by estimate."""
@@ -87,8 +90,10 @@ class ContextRoom:
 
         Everything else could be summarised away, but not the message, the system prompt and tools.
         """
-        fixed = self._fixed_tokens(project(self._journal().tree.context_path()).messages)
         most = _MOST_TOKENS_A_CHAR * len(draft.text) + _MOST_TOKENS_AN_IMAGE * len(draft.images)
+        if most <= model.context_window // LARGE_SHARE:
+            return  # the context is not read for an ordinary message: a key waits for this
+        fixed = self._fixed_tokens(project(self._journal().tree.context_path()).messages)
         if fixed + most <= model.context_window:
             return  # without counting, as nearly always
         tokens = self.draft_tokens((draft,))

@@ -29,7 +29,7 @@ from pi_tui.agent.queues import Delivery, Draft, MessageQueues
 from pi_tui.agent.session_switch import refuse_read_only
 from pi_tui.agent.switching import HeldSession, ReplaceReason, Switching, open_journal
 from pi_tui.core.entries import Entry
-from pi_tui.core.errors import StorageError, UsageError
+from pi_tui.core.errors import PiTuiError, StorageError, UsageError
 from pi_tui.core.events import (
     Activity,
     ActivityChanged,
@@ -251,7 +251,7 @@ class AgentSession:
     def _tell_refusal(self, draft: Draft | None = None) -> bool:
         try:
             self._refuse_work(draft)
-        except UsageError as error:
+        except PiTuiError as error:  # also a session file that was damaged meanwhile
             self.tell("error", error.text)
             return True
         return False

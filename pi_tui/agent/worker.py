@@ -19,6 +19,7 @@ from pi_tui.agent.loop import RunOutcome, RunSettings
 from pi_tui.agent.queues import Draft, MessageQueues
 from pi_tui.agent.recovery import Recovery
 from pi_tui.agent.signals import AbortSignal
+from pi_tui.core.errors import PiTuiError
 from pi_tui.core.events import Activity, AgentSettled, Notice, QueueUpdate
 from pi_tui.core.projection import project
 
@@ -123,7 +124,11 @@ class Worker:
         try:
             outcome = await self._deliver(drafts, signal)
         except Exception as error:
-            self._bus.emit(Notice("error", self._bus.fault_words(error)))
+            # An error of ours has words of its own, such as a session file that was damaged.
+            words = (
+                error.text if isinstance(error, PiTuiError) else self._bus.fault_words(error)
+            )
+            self._bus.emit(Notice("error", words))
             self._keep_unsent()
             raise
         finally:

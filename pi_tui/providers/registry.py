@@ -9,7 +9,7 @@ go to the addresses of the user's own files and of this program's table, and now
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pi_tui.core.errors import ErrorKind, ModelError, PiTuiError, ProviderError, SettingsError
@@ -449,6 +449,14 @@ class ModelRegistry:
             return Access(reference.strip(), resolved, bool(entry and entry.auth_header))
 
         return access
+
+    def without_keys(self) -> Iterator[ModelError]:
+        """Why the models of the models file that lack a key cannot be used, one each provider."""
+        for name, entry in self._entries.items():
+            missing = (m for m in self.search(name) if m.provider == name)
+            model = next(missing, None) if entry.models else None
+            if model is not None and self.api_key_missing(model):
+                yield self.key_advice(model)
 
     def own_providers(self) -> Iterable[str]:
         """Providers of the models file that bring models of their own, in its order."""

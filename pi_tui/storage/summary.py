@@ -7,6 +7,7 @@ sanitised before they are shown. Times are Unix milliseconds, sizes bytes.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -151,7 +152,19 @@ def _odd_fields(data: dict[str, JSON]) -> _Line:
 def _text(line: bytes) -> str:
     message = _object(line.strip(b"\0 \t\r")).get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    return text_of(content_from_data(content)).strip()[:TEXT_MAX_CHARS]
+    text = text_of(content_from_data(content)).strip()
+    return (_own_words(text) or text)[:TEXT_MAX_CHARS]
+
+
+_ATTACHED = re.compile(r"\s*<(file|stdin)\b[^>\n]*>.*?</\1>\s*", re.DOTALL)
+
+
+def _own_words(text: str) -> str:
+    """What a message says after the files and the piped text that stand in front of it."""
+    at = 0
+    while (attached := _ATTACHED.match(text, at)) is not None:
+        at = attached.end()
+    return text[at:]
 
 
 def _object(line: bytes) -> dict[str, JSON]:

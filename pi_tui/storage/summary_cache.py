@@ -15,7 +15,7 @@ from pi_tui.storage.filesystem import FileSystem, make_private_folders
 from pi_tui.storage.summary import SessionSummary
 from pi_tui.storage.whole_file import write_file
 
-_VERSION = 3
+_VERSION = 4
 _NAME = "session-summaries.msgpack"
 
 

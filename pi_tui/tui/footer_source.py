@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from pi_tui.agent.accounting import ContextUsage
 from pi_tui.agent.session import AgentSession
 from pi_tui.core.errors import StorageError
 from pi_tui.core.events import Event, SessionReplaced
@@ -58,12 +59,18 @@ class FooterSource:
             self._unsubscribe()
             self._unsubscribe = None
 
+    def _context_usage(self) -> ContextUsage | None:
+        try:
+            return self._session.context_usage()
+        except StorageError:
+            return None  # not known: the next request says why, a number at the edge cannot
+
     def facts(self) -> FooterFacts:
         """The present facts."""
         session = self._session
         model = session.model
         usage = session.stats().usage
-        context = session.context_usage() if self.numbers_ready else None
+        context = self._context_usage() if self.numbers_ready else None
         return FooterFacts(
             directory=short_directory(session.cwd, self._options.home),
             branch=self.branch,

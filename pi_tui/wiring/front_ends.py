@@ -68,6 +68,8 @@ def list_models(start: Start) -> int:
     query = start.options.model_query
     for problem in start.models.problems:
         say(problem.text)
+    for error in start.models.without_keys():
+        say(error.text)
     models = start.models.search(query, only_available=True)
     if not models:
         why = f"No model that can be used fits {query!r}." if query else "No model can be used."

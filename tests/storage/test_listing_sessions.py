@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -283,3 +284,26 @@ def test_branches_are_counted_but_not_labels_and_markers(
     make("line", "/w", 5)
     rows = {row.id: row for row in list_sessions(sessions_directory, "/w")}
     assert (rows["tree"].branch_count, rows["line"].branch_count) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        (
+            '<file name="notes.md">\n- buy milk\n</file>\nturn this into a plan',
+            "turn this into a plan",
+        ),
+        ('<stdin bytes="3">\nabc\n</stdin>\n<file name="a"></file>review this', "review this"),
+        (f'<file name="a">{"x" * 5000}</file>\nand now?', "and now?"),
+        ('<file name="a">only a file</file>', '<file name="a">only a file</file>'),
+        ("<file is what I want to talk about", "<file is what I want to talk about"),
+    ],
+    ids=["file", "both", "long", "alone", "none"],
+)
+def test_what_is_attached_is_not_how_a_conversation_begins(
+    make: Callable[..., Path], sessions_directory: Path, message: str, title: str
+) -> None:
+    line = {"type": "message", "id": "a", "message": {"role": "user", "content": message}}
+    make("s1", "/p", 5, json.dumps(line).encode() + b"\n")
+    (found,) = list_sessions(sessions_directory)
+    assert found.first_text == title
