@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pi_tui.core.entries import MessageEntry
+from pi_tui.core.errors import StorageError
 from pi_tui.core.events import AgentSettled, MessageUpdate, Notice, stream_event_to_data
 from pi_tui.core.messages import AssistantMessage, UserMessage, text_of
 from pi_tui.core.streaming import TextDelta
@@ -67,3 +68,21 @@ async def test_what_was_stored_is_not_queued_again(rig):
         await session.prompt("once")
     assert [text_of(m.content) for m in stored(rig, UserMessage)] == ["once"]
     assert session.queued == ((), ())
+
+
+@pytest.mark.parametrize("size", [5, 300_000])
+async def test_a_session_file_that_was_damaged_is_told_and_the_message_kept(rig, size):
+    """A short message is looked at no closer before the run, a long one is."""
+    rig.store_talk(3)
+    session = rig.session()
+
+    def gone(entry_id):
+        raise StorageError("an entry is not where it was", path="x", hint="Open it again.")
+
+    rig.store.load = gone
+    became = session.submit("x" * size)
+    await session.wait_idle()
+    assert became == "refused" or session.queued == (("x" * size,), ())
+    assert any("an entry is not where it was" in n.text for n in rig.of(Notice))
+    assert not any("internal error" in n.text for n in rig.of(Notice))
+    assert session.activity == "idle"
