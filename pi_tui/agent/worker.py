@@ -125,9 +125,7 @@ class Worker:
             outcome = await self._deliver(drafts, signal)
         except Exception as error:
             # An error of ours has words of its own, such as a session file that was damaged.
-            words = (
-                error.text if isinstance(error, PiTuiError) else self._bus.fault_words(error)
-            )
+            words = error.text if isinstance(error, PiTuiError) else self._bus.fault_words(error)
             self._bus.emit(Notice("error", words))
             self._keep_unsent()
             raise
