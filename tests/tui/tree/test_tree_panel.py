@@ -424,8 +424,7 @@ def side_branches(trees, count):
     return make.entries
 
 
-@pytest.mark.parametrize("width", [52, 80, 120])
-@pytest.mark.parametrize("leaf", ["e3", "e30", "e59"])
+@pytest.mark.parametrize(("width", "leaf"), [(52, "e30"), (80, "e3"), (120, "e59")])
 async def test_deep_branches_leave_their_rows_readable(open_tree, trees, width, leaf):
     entries = side_branches(trees, 60)
     async with open_tree(entries, width=width, height=40, leaf_id=leaf) as desk:
