@@ -185,3 +185,5 @@ def test_a_prompt_argument_is_a_file_or_a_text(tmp_path: Path) -> None:
     assert resolve_prompt_argument(str(tmp_path / "prompt.md"), Path("/")) == "from the file"
     for text in ("You are terse.", "two\nlines", "x" * 5000, "", "nul\0", "."):
         assert resolve_prompt_argument(text, tmp_path) == text
+    for length in (255, 256, 400, 4000, 5000):  # no file has so long a name
+        assert resolve_prompt_argument("x" * length, tmp_path) == "x" * length
