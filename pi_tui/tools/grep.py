@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import stat
 import sys
@@ -21,12 +20,11 @@ from pi_tui.tools.arguments import Arguments
 from pi_tui.tools.gitignore import BRACKETS_NOTE, VALID_GLOB, GlobSet
 from pi_tui.tools.options import MAX_SEARCH_LINE_CHARS, SEARCH_TIME_S
 from pi_tui.tools.paths import (
-    failed,
+    ordinary_mode,
     require_readable,
     resolve_existing,
     shown,
     shown_below,
-    special_kind,
 )
 from pi_tui.tools.search import Job, Totals
 from pi_tui.tools.tool import BuiltinTool, answer
@@ -152,13 +150,7 @@ class GrepTool(BuiltinTool[GrepArguments]):
 
 def _is_directory(root: str, cwd: str) -> bool:
     """True for a directory, False for a file. Raises ToolError for anything else."""
-    try:
-        mode = os.stat(root).st_mode  # noqa: PTH116 - one call
-    except OSError as error:
-        raise failed(error, "search", root, cwd) from error
-    kind = special_kind(mode)
-    if kind:
-        raise ToolError(f"{shown(root, cwd)} is {kind}, neither a file nor a directory.")
+    mode = ordinary_mode(root, cwd, "search", "neither a file nor a directory")
     require_readable(root, "search", cwd)
     return stat.S_ISDIR(mode)
 

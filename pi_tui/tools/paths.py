@@ -148,15 +148,21 @@ def failed(error: OSError, doing: str, path: str, cwd: str) -> ToolError:
     return ToolError(f"Cannot {doing} {name}: {reason}.")
 
 
-def require_directory_at(path: str, cwd: str, instead: str) -> None:
-    """Refuse what is no directory; `instead` says what to do with a file. Raises ToolError."""
+def ordinary_mode(path: str, cwd: str, doing: str, refusal: str) -> int:
+    """The mode of a file or directory. Raises ToolError, for what is neither with `refusal`."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - one call
     except OSError as error:
-        raise failed(error, "list", path, cwd) from error
+        raise failed(error, doing, path, cwd) from error
     kind = special_kind(mode)
     if kind:
-        raise ToolError(f"{shown(path, cwd)} is {kind}, not a directory.")
+        raise ToolError(f"{shown(path, cwd)} is {kind}, {refusal}.")
+    return mode
+
+
+def require_directory_at(path: str, cwd: str, instead: str) -> None:
+    """Refuse what is no directory; `instead` says what to do with a file. Raises ToolError."""
+    mode = ordinary_mode(path, cwd, "list", "not a directory")
     if not stat.S_ISDIR(mode):
         raise ToolError(f"{shown(path, cwd)} is a file; {instead}.")
     require_readable(path, "list", cwd)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
 import pytest
 from msgspec import structs
+from request_size import request_chars
 
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
 from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import CompactionEnd, CompactionStart, Notice
-from pi_tui.core.messages import TextContent, ToolCall, ToolDeclaration, Usage, text_content
+from pi_tui.core.messages import ToolDeclaration, Usage, text_content
 from pi_tui.core.protocols import ToolOutput
 from pi_tui.providers.scripted import Call, ScriptedProvider, reply
 
@@ -24,18 +24,7 @@ TURNS = 30
 
 def request_tokens(request) -> int:
     """A quarter token a character, as the estimator of these tests counts."""
-    chars = len(request.system)
-    chars += sum(len(msgspec.json.encode(tool)) for tool in request.tools)
-    for message in request.messages:
-        if isinstance(message.content, str):
-            chars += len(message.content)
-            continue
-        for block in message.content:
-            if isinstance(block, TextContent):
-                chars += len(block.text)
-            elif isinstance(block, ToolCall):
-                chars += len(block.name) + len(msgspec.json.encode(block.arguments))
-    return chars // 4
+    return request_chars(request) // 4
 
 
 class Output:

@@ -15,6 +15,7 @@ from itertools import count
 import msgspec
 import pytest
 from msgspec import structs
+from request_size import request_chars
 
 from pi_tui.agent.compaction_plan import CompactRequest
 from pi_tui.core.compaction.prompts import SUMMARISER_SYSTEM
@@ -23,8 +24,6 @@ from pi_tui.core.errors import ErrorKind, ProviderError
 from pi_tui.core.events import CompactionEnd, MessageUpdate
 from pi_tui.core.messages import (
     AssistantMessage,
-    TextContent,
-    ToolCall,
     ToolDeclaration,
     ToolResultMessage,
     Usage,
@@ -41,21 +40,6 @@ from pi_tui.storage.jsonl import create_session, open_session
 
 WINDOW = 32_768
 FILES = 150
-
-
-def request_chars(request) -> int:
-    chars = len(request.system)
-    chars += sum(len(msgspec.json.encode(tool)) for tool in request.tools)
-    for message in request.messages:
-        if isinstance(message.content, str):
-            chars += len(message.content)
-            continue
-        for block in message.content:
-            if isinstance(block, TextContent):
-                chars += len(block.text)
-            elif isinstance(block, ToolCall):
-                chars += len(block.name) + len(msgspec.json.encode(block.arguments))
-    return chars
 
 
 def request_text(request) -> str:

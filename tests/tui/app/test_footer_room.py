@@ -14,7 +14,7 @@ from pi_tui.tui.view_state import FooterPart, fitting
 Make = Callable[..., Any]
 
 NAME = "Refactor the parser so that it can stream 解析器"
-DIRECTORY = "/nowhere/work/customers/a-rather-long-name/service"
+DIRECTORY = "/nowhere/code/customers/a-rather-long-name/service"
 
 
 @pytest.mark.parametrize("width", [120, 80, 60, 40])

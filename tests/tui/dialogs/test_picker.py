@@ -15,7 +15,7 @@ from pi_tui.tui.palette import Palette
 from pi_tui.tui.theme import PLAIN
 
 REASON = (
-    "This session belongs to /home/demo/work/a-directory-with-a-rather-long-name/project, which "
+    "This session belongs to /home/demo/code/a-directory-with-a-rather-long-name/project, which "
     "does not exist any more. You are in /home/demo/elsewhere/project."
 )
 ANSWERS = (
